@@ -25,7 +25,7 @@ import clsparse_py as sp
 from bench import gallery
 from bench.halos import of_grid
 from clsparse_py import distributed
-from clsparse_py._distributed.places import assign_devices, like_the_default
+from clsparse_py._distributed.places import assign_devices, list_default_devices
 
 __all__ = ["rows_of_grid"]
 
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if comm.rank == 0:
             given.one_of_many.write_text(json.dumps([row | {"way": "processes"} for row in rows]), encoding="utf-8")
         return
-    devices = like_the_default()
+    devices = list_default_devices()
     sizes = given.ranks or [1 << bit for bit in range(len(devices).bit_length())]
     results: list[Row] = []
     for size in sizes:

@@ -78,10 +78,10 @@ class Border:
         rows: Any = self._border.with_values(A.data)
         product = rows @ x if alpha is None else (spmv if x.ndim == 1 else spmm)(rows, x, alpha=alpha)
         chain = Chain(product.queue or A.queue, product, writes=(out,))
-        enqueue_add_at(chain, self._of_columns(A, 1 if x.ndim == 1 else x.shape[1]), product, out, product.size)
+        enqueue_add_at(chain, self._locate_entries(A, 1 if x.ndim == 1 else x.shape[1]), product, out, product.size)
         chain.finish(out)
 
-    def _of_columns(self, A: csr_array, columns: int) -> cl_array.Array:
+    def _locate_entries(self, A: csr_array, columns: int) -> cl_array.Array:
         """Return the places of the rows' entries in a result of as many columns."""
         if columns not in self._places:
             positions = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)

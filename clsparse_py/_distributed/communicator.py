@@ -15,7 +15,7 @@ from typing_extensions import Self
 from clsparse_py import __version__
 from clsparse_py._precision.arithmetic import name_of
 
-__all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit", "describe_error", "of_all_ranks"]
+__all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit", "describe_error", "mark_as_agreed"]
 
 #: The attribute of exceptions that every rank raises, or a `RankError` in its place.
 _AGREED = "raised_by_all_ranks"
@@ -226,7 +226,7 @@ class Communicator(abc.ABC):
         """
         reports = self.allgather((None if error is None else describe_error(error), facts), "agreement")
         if error is not None:
-            raise of_all_ranks(error)
+            raise mark_as_agreed(error)
         failed = [(rank, of_rank) for rank, (of_rank, _) in enumerate(reports) if of_rank is not None]
         if failed:
             raise RankError("rank {} failed: {}".format(*failed[0]))
@@ -235,13 +235,13 @@ class Communicator(abc.ABC):
                 first, value = (facts_of_rank.get(name, "not asked for") for facts_of_rank in (reports[0][1], its_facts))
                 if value != first and repr(value) != repr(first):
                     message = f"{name}: is {first} on rank 0 and {value} on rank {rank}; it must be one for all"
-                    raise of_all_ranks(ValueError(message))
+                    raise mark_as_agreed(ValueError(message))
 
     def _require_one_call(self, notes: Sequence[str]) -> None:
         """Raise a ValueError, as all ranks do, if the notes of a call are not one."""
         for rank, note in enumerate(notes):
             if note != notes[0]:
-                raise of_all_ranks(ValueError(f"ranks do not make the same call: rank 0 {notes[0]!r}, rank {rank} {note!r}"))
+                raise mark_as_agreed(ValueError(f"ranks do not make the same call: rank 0 {notes[0]!r}, rank {rank} {note!r}"))
 
     @contextmanager
     def agreeing(self, **facts: Any) -> Iterator[dict[str, Any]]:
@@ -280,7 +280,7 @@ class Communicator(abc.ABC):
             raise
 
 
-def of_all_ranks(error: Exception) -> Exception:
+def mark_as_agreed(error: Exception) -> Exception:
     """Return an error that every rank raises, or a `RankError` in its place: all are still in step."""
     setattr(error, _AGREED, True)
     return error

@@ -18,15 +18,15 @@ from clsparse_py._arrays.base import SparseArray
 from clsparse_py._arrays.csr import csr_array as device_array
 from clsparse_py._distributed.border import Border
 from clsparse_py._distributed.communicator import Communicator
-from clsparse_py._distributed.division import Division, by_boundaries, by_entries, by_rows, of_shares
+from clsparse_py._distributed.division import Division, by_boundaries, by_entries, by_rows, join_shares
 from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.multigrid import Hierarchy, set_up
-from clsparse_py._distributed.products import entry_by_entry, product
+from clsparse_py._distributed.products import combine_entries, multiply_matrices
 from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history, spell
 from clsparse_py._distributed.split import Parts, join, split
 from clsparse_py._distributed.systems import DividedProblem, by_blocks
 from clsparse_py._distributed.transposed import Transposed
-from clsparse_py._distributed.vectors import multiply, on_device, share_of_norm, vector
+from clsparse_py._distributed.vectors import compute_norm_share, multiply, on_device, vector
 from clsparse_py._ground.errors import class_of
 from clsparse_py._solvers.krylov.sweep import AllSum
 from clsparse_py._solvers.linalg.options import Options
@@ -103,10 +103,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         queue: cl.CommandQueue | None = None,
     ) -> None:
         with comm.agreeing(shape=shape, division=columns) as facts:
-            S = _as_scipys(own_rows)
+            S = _convert_to_scipy(own_rows)
             target_queue = comm.queue if queue is None else queue
             facts.update(columns=S.shape[1], dtype=S.dtype)
-        of_rows = _division_of_rows(comm, S.shape[0], rows)
+        of_rows = _agree_on_rows(comm, S.shape[0], rows)
         shape_of_ranks = of_rows.n, int(S.shape[1])
         if shape is not None and tuple(shape) != shape_of_ranks:
             raise ValueError(
@@ -120,7 +120,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             own_columns = columns.part(comm.rank)
             local, remote, halo = split(S, own_columns.start, own_columns.stop)
             of_others = Halo(comm, columns, halo, target_queue)
-            self._hold(
+            self._set_parts(
                 comm,
                 of_rows,
                 columns,
@@ -162,8 +162,8 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         shares = None
         with comm.agreeing():
             if comm.rank == root:
-                rows = _as_scipys(S)
-                cuts = _divide(division, rows, comm.size)
+                rows = _convert_to_scipy(S)
+                cuts = _read_division(division, rows, comm.size)
                 shares = [(rows[cuts.part(rank)], cuts) for rank in range(comm.size)]
         with comm.together():
             own_rows, cuts = comm.scatter(shares, root)
@@ -191,10 +191,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """
         matrix = object.__new__(cls)
         with comm.together():
-            matrix._hold(comm, rows, columns, local, remote, Halo(comm, columns, halo, local.queue))
+            matrix._set_parts(comm, rows, columns, local, remote, Halo(comm, columns, halo, local.queue))
         return matrix
 
-    def _hold(
+    def _set_parts(
         self, comm: Communicator, rows: Division, columns: Division, local: device_array, remote: device_array, halo: Halo
     ) -> None:
         """Take the parts of a matrix over ranks as this rank's."""
@@ -260,7 +260,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
     ) -> tuple[Callable[[], object], ...]:
         """Return two functions: one gathers and sends entries of x, the other adds the product with received entries to y."""
-        fetching, border = self.halo.fetching(x), self._rows_with_others()
+        fetching, border = self.halo.fetching(x), self._get_border()
 
         def end() -> None:
             # On the queue of all others: passes over vectors take no notice of events.
@@ -320,10 +320,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             It has another length, or is divided otherwise than the columns.
         """
         if isinstance(other, csr_array | Transposed):
-            return product(self, _rows_of(other))
-        return multiply(self, other, self.columns, self.rows, self._times)
+            return multiply_matrices(self, _convert_to_csr(other))
+        return multiply(self, other, self.columns, self.rows, self._multiply_own)
 
-    def _times(self, x: cl_array.Array) -> cl_array.Array:
+    def _multiply_own(self, x: cl_array.Array) -> cl_array.Array:
         """Return this rank's entries of ``A @ x``: the local product runs while the halo is exchanged."""
         if self.halo.silent:
             return self.local @ x
@@ -331,10 +331,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         fetching.start(x)
         y = self.local @ x
         (y.queue or self.queue).flush()
-        self._rows_with_others().add(self.remote, fetching.finish(), y)
+        self._get_border().add(self.remote, fetching.finish(), y)
         return y
 
-    def _rows_with_others(self) -> Border:
+    def _get_border(self) -> Border:
         """Return the rows that have entries in others' columns, found once."""
         if self._border is None:
             self._border = Border(self.remote)
@@ -365,56 +365,58 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Self:
         """Return the matrix that functions of values make of the local part and of the other; the halo's columns are the same."""
         matrix = object.__new__(type(self))
-        matrix._hold(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
+        matrix._set_parts(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
         matrix.history = self.history
         if matrix.remote.structure is self.remote.structure:
             matrix._border = self._border
         return matrix
 
-    def _mapped(self, step: str, apply: Callable[[device_array], Any]) -> Self:
+    def _map_values(self, step: str, apply: Callable[[device_array], Any]) -> Self:
         """Return the matrix whose values a function makes, with the step added to its history."""
         matrix = self.mapped(apply, apply)
         matrix.history = extend_history(step, self)
         return matrix
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, operator.add)
+        return self._combine(other, operator.add)
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, operator.sub)
+        return self._combine(other, operator.sub)
 
     @collective
-    def _with(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
+    def _combine(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
         """Return the sum or difference of this matrix and another one over ranks."""
-        return entry_by_entry(self, _rows_of(other), apply) if isinstance(other, csr_array | Transposed) else NotImplemented
+        return (
+            combine_entries(self, _convert_to_csr(other), apply) if isinstance(other, csr_array | Transposed) else NotImplemented
+        )
 
     def __mul__(self, other: Any) -> Any:
-        return self._mapped(f"* {spell(other)}", lambda part: part * other) if np.isscalar(other) else NotImplemented
+        return self._map_values(f"* {spell(other)}", lambda part: part * other) if np.isscalar(other) else NotImplemented
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return self._mapped(f"/ {spell(other)}", lambda part: part / other) if np.isscalar(other) else NotImplemented
+        return self._map_values(f"/ {spell(other)}", lambda part: part / other) if np.isscalar(other) else NotImplemented
 
     def __neg__(self) -> Self:
-        return self._mapped("neg", lambda part: -part)
+        return self._map_values("neg", lambda part: -part)
 
     def __abs__(self) -> Self:
-        return self._mapped("abs", abs)
+        return self._map_values("abs", abs)
 
     def conj(self) -> Self:
         """Return the complex conjugate. Not collective."""
-        return self._mapped("conj", lambda part: part.conj())
+        return self._map_values("conj", lambda part: part.conj())
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
         """Return the matrix with values of another dtype, or without ``copy`` these if they have it. Not collective."""
         if self.dtype == dtype and not copy:
             return self
-        return self._mapped(f"astype {np.dtype(dtype)}", lambda part: part.astype(dtype, copy=copy))
+        return self._map_values(f"astype {np.dtype(dtype)}", lambda part: part.astype(dtype, copy=copy))
 
     def copy(self) -> Self:
         """Return a matrix with memory of its own. Not collective."""
-        return self._mapped("copy", lambda part: part.copy())
+        return self._map_values("copy", lambda part: part.copy())
 
     @property
     def T(self) -> Transposed:  # noqa: N802 - SciPy's name for it
@@ -464,9 +466,9 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             return 0.0
         note = f"norm({describe(self)}, {ord})"
         if ord == "fro":
-            parts = [_without_duplicates(part).data for part in (self.local, self.remote)]
-            return float(np.sqrt(self.comm.sum(sum(share_of_norm(data, 2) for data in parts), note)))
-        sizes = abs(self.mapped(_without_duplicates, _without_duplicates))
+            parts = [_sum_duplicates(part).data for part in (self.local, self.remote)]
+            return float(np.sqrt(self.comm.sum(sum(compute_norm_share(data, 2) for data in parts), note)))
+        sizes = abs(self.mapped(_sum_duplicates, _sum_duplicates))
         if ord == 1:
             ones = on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.dtype))
             return float((sizes.T @ vector.over(ones, self.comm, self.rows)).norm(np.inf))
@@ -487,7 +489,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return None if shares is None else scipy.sparse.vstack(shares, format="csr")
 
 
-def _without_duplicates(A: device_array) -> device_array:
+def _sum_duplicates(A: device_array) -> device_array:
     """Return a matrix in canonical format: itself if it is."""
     if not A.has_canonical_format:
         A = A.copy()
@@ -495,12 +497,12 @@ def _without_duplicates(A: device_array) -> device_array:
     return A
 
 
-def _rows_of(A: csr_array | Transposed) -> csr_array:
+def _convert_to_csr(A: csr_array | Transposed) -> csr_array:
     """Return a matrix by its rows."""
     return A.tocsr() if isinstance(A, Transposed) else A
 
 
-def _as_scipys(S: Any) -> Any:
+def _convert_to_scipy(S: Any) -> Any:
     """Return a sparse matrix as SciPy's in CSR form."""
     if isinstance(S, SparseArray):
         S = S.get()
@@ -509,7 +511,7 @@ def _as_scipys(S: Any) -> Any:
     return scipy.sparse.csr_array(S)
 
 
-def _divide(division: Any, rows: Any, size: int) -> Division:
+def _read_division(division: Any, rows: Any, size: int) -> Division:
     """Return the division of a matrix's rows that a user asks for."""
     if isinstance(division, str):
         if division not in ("entries", "rows"):
@@ -519,7 +521,7 @@ def _divide(division: Any, rows: Any, size: int) -> Division:
     return by_boundaries(cuts, rows.shape[0], size)
 
 
-def _division_of_rows(comm: Communicator, m: int, rows: tuple[int, int] | Division | None) -> Division:
+def _agree_on_rows(comm: Communicator, m: int, rows: tuple[int, int] | Division | None) -> Division:
     """Return the division that the ranks' rows make, checked on all ranks alike."""
     if isinstance(rows, Division):
         lengths = comm.allgather((rows, m))
@@ -538,4 +540,4 @@ def _division_of_rows(comm: Communicator, m: int, rows: tuple[int, int] | Divisi
     for rank, (length, share) in enumerate(shares):
         if share[1] - share[0] != length:
             raise ValueError(f"rows: rank {rank} gave {length} rows, and says that they are {share[0]} to {share[1]}")
-    return of_shares([(int(first), int(last)) for _, (first, last) in shares])
+    return join_shares([(int(first), int(last)) for _, (first, last) in shares])

@@ -14,7 +14,7 @@ from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.csr import csr_array
 from clsparse_py._distributed.division import Division, by_rows
 from clsparse_py._distributed.mpi import world
-from clsparse_py._distributed.places import assign_devices, like_the_default
+from clsparse_py._distributed.places import assign_devices, list_default_devices
 from clsparse_py._distributed.team import over
 from clsparse_py._distributed.vectors import vector
 from clsparse_py._ground.console import plain
@@ -88,7 +88,7 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
     return Shown(name, S.shape[0], S.nnz, A.halo.columns.size, len(A.halo.sources), *times, float(error))
 
 
-def _table(shown: Sequence[Shown], n: int, how: str) -> str:
+def _format_table(shown: Sequence[Shown], n: int, how: str) -> str:
     """Return the demo's table as text, a row for each rank."""
     rows = [
         (str(rank), row.device, f"{row.rows:,}", f"{row.entries:,}", f"{row.halo:,} of {row.neighbours}",
@@ -112,14 +112,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if value is not None and value < 1:
             parser.error(f"--{name}: must be at least 1, is {value}")
     if options.threads is None:
-        return _by_mpi(options.points, options.repeats)
-    queues = assign_devices(like_the_default(), options.threads)
+        return _run_by_mpi(options.points, options.repeats)
+    queues = assign_devices(list_default_devices(), options.threads)
     with over(queues) as team:
         shown = team.each(measure, options.points, by_rows(options.points**3, options.threads), options.repeats)
-    return _said(shown, options.points, "threads of one process")
+    return _print_table(shown, options.points, "threads of one process")
 
 
-def _by_mpi(n: int, repeats: int) -> int:
+def _run_by_mpi(n: int, repeats: int) -> int:
     """Run the demo over processes of MPI, and return the exit code."""
     comm = world()
     try:
@@ -128,10 +128,10 @@ def _by_mpi(n: int, repeats: int) -> int:
         plain(stderr=True).print(f"rank {comm.rank}: {type(error).__name__}: {error}")
         comm.abort()
         raise
-    return 0 if shown is None else _said(shown, n, "by MPI")
+    return 0 if shown is None else _print_table(shown, n, "by MPI")
 
 
-def _said(shown: Sequence[Shown], n: int, how: str) -> int:
+def _print_table(shown: Sequence[Shown], n: int, how: str) -> int:
     """Print the demo's table, and return the exit code: 1 if a product is wrong."""
-    plain(width=140).print(_table(shown, n, how))
+    plain(width=140).print(_format_table(shown, n, how))
     return 0 if all(rank_shown.error == 0 for rank_shown in shown) else 1

@@ -11,7 +11,7 @@ import scipy.sparse
 from clsparse_py._arrays.base import SparseArray
 from clsparse_py._ground.errors import class_of
 
-__all__ = ["Division", "by_boundaries", "by_entries", "by_graph", "by_rows", "of_shares"]
+__all__ = ["Division", "by_boundaries", "by_entries", "by_graph", "by_rows", "join_shares"]
 
 
 class Division:
@@ -216,7 +216,7 @@ def by_boundaries(boundaries: npt.ArrayLike, n: int, size: int) -> Division:
     return division
 
 
-def of_shares(shares: list[tuple[int, int]]) -> Division:
+def join_shares(shares: list[tuple[int, int]]) -> Division:
     """Return the division into the shares (begin, end) that the ranks say they have, in any order of ranks that ascends.
 
     Raises

@@ -25,9 +25,9 @@ __all__ = ["Halo"]
 #: Ranges of entries, by the rank that they come from or go to.
 _Ranges = dict[int, slice]
 #: Kinds of vectors, by dtype and columns, at most for which a halo keeps buffers.
-_MOST = 16
+_MAX_EXCHANGES = 16
 
-_Kept = TypeVar("_Kept")
+_Cached = TypeVar("_Cached")
 
 
 class Halo:
@@ -58,11 +58,11 @@ class Halo:
         self._context = queue.context
         self.columns = columns
         cuts = np.searchsorted(columns, division.boundaries)
-        self.sources = _ranges(np.diff(cuts))
+        self.sources = _split_ranges(np.diff(cuts))
         begin = division.part(comm.rank).start
         requests = [columns[cuts[rank] : cuts[rank + 1]] if rank in self.sources else None for rank in range(comm.size)]
         requested = [np.zeros(0, np.int64) if request is None else request - begin for request in comm.alltoall(requests)]
-        self.targets = _ranges(np.array([request.size for request in requested]))
+        self.targets = _split_ranges(np.array([request.size for request in requested]))
         self.sent = np.concatenate(requested).astype(np.int64, copy=False)
         self.n_own = division.length(comm.rank)
         self._kept: dict[Hashable, Any] = {}
@@ -76,7 +76,7 @@ class Halo:
     def fetching(self, x: cl_array.Array) -> Fetch:
         """Return the `Fetch` for vectors of x's dtype and strides, cached with its buffers; x has this rank's own entries."""
         key = "fetch", x.dtype, x.shape[1:], x.strides
-        return self._once(key, lambda: Fetch(self._comm, self._queue, self, x))
+        return self._get_cached(key, lambda: Fetch(self._comm, self._queue, self, x))
 
     def fetch(self, x: cl_array.Array) -> cl_array.Array:
         """Return the entries of other ranks' x that this rank needs; a later call overwrites them."""
@@ -87,13 +87,13 @@ class Halo:
     def returning(self, dtype: np.dtype[Any], columns: tuple[int, ...]) -> Return:
         """Return the `Return` for sums of a dtype and number of columns, cached with its buffers."""
         key = "return", dtype, columns
-        return self._once(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
+        return self._get_cached(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
 
-    def _once(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
+    def _get_cached(self, key: Hashable, make: Callable[[], _Cached]) -> _Cached:
         """Return the exchange cached under a key, or make it; the oldest one is dropped if there are too many."""
-        cached: _Kept | None = self._kept.get(key)
+        cached: _Cached | None = self._kept.get(key)
         if cached is None:
-            if len(self._kept) == _MOST:
+            if len(self._kept) == _MAX_EXCHANGES:
                 del self._kept[next(iter(self._kept))]
             cached = self._kept[key] = make()
         return cached
@@ -110,7 +110,7 @@ class Halo:
             border.add(ones, received, y)
 
 
-def _ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
+def _split_ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
     """Return consecutive ranges of the given lengths, by rank; empty ranges are left out."""
     ends = np.cumsum(lengths)
     return {rank: slice(int(end - n), int(end)) for rank, (n, end) in enumerate(zip(lengths, ends, strict=True)) if n}
@@ -146,7 +146,7 @@ class _Staged:
         subject: str,
     ) -> None:
         self._queue, self._side = queue, side_queue(queue)
-        self._out, self._in = (_on_host(queue, (n, *columns), dtype) for n in sizes)
+        self._out, self._in = (_allocate_pinned_array(queue, (n, *columns), dtype) for n in sizes)
         # Always the same array object, on the queue that reads it: products recognise known operands by identity.
         self._came = allocate(queue, "the halo", (sizes[1], *columns), dtype)
         self._exchange = comm.exchange(
@@ -232,7 +232,7 @@ class Return(_Staged):
         self._send(self._begin(sums), sums if self._out.size else None)
 
 
-def _on_host(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _allocate_pinned_array(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return an array in pinned memory of the host, for messages."""
     n_bytes = int(np.prod(shape)) * dtype.itemsize
     return allocate_pinned(queue, n_bytes).view(dtype).reshape(shape)

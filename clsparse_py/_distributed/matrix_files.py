@@ -83,7 +83,7 @@ def mmread(
     array([2., 3., 4., 0.])
     """
     with comm.agreeing() as facts:
-        facts["file"] = head = _head(Path(path))
+        facts["file"] = head = _read_head(Path(path))
         asked_division = None
         if not isinstance(division, str):
             cuts = division.boundaries if isinstance(division, Division) else division
@@ -92,7 +92,7 @@ def mmread(
             raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')
         facts["division"] = division if asked_division is None else asked_division
     with comm.together():
-        entries, n_lines = _slice(Path(path), head, comm.rank, comm.size)
+        entries, n_lines = _read_slice(Path(path), head, comm.rank, comm.size)
         n_entries = int(comm.sum(np.int64(n_lines)))
         if n_entries != head.n_lines:
             raise ValueError(f"{path}: has {n_entries} entries, its head says {head.n_lines}")
@@ -103,7 +103,7 @@ def mmread(
     return csr_array(own_rows, comm, rows=rows, columns=columns, queue=queue)
 
 
-def _head(path: Path) -> _Head:
+def _read_head(path: Path) -> _Head:
     """Read the head of a file.
 
     Raises
@@ -128,7 +128,7 @@ def _head(path: Path) -> _Head:
         return _Head(title.rstrip(), (int(m), int(n)), int(n_lines), file.tell(), path.stat().st_size)
 
 
-def _slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int]:
+def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int]:
     """Return the entries of the lines that begin in one of as many equal parts of a file, and the number of lines.
 
     Raises

@@ -17,7 +17,7 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, check_time_limit, describe_error
-from clsparse_py._distributed.places import Place, place_of_host_rank
+from clsparse_py._distributed.places import Place, assign_place
 from clsparse_py._ground.records import dataclass
 
 __all__ = ["MpiCommunicator", "world"]
@@ -60,7 +60,7 @@ class _Patience:
 _PATIENCE = _Patience()
 
 
-def _mpi() -> Any:
+def _import_mpi() -> Any:
     """Return mpi4py's module; the error says what to install."""
     advice = 'pip install "clsparse_py[mpi]" takes the MPI of the system, "clsparse_py[mpi-wheel]" brings one'
     try:
@@ -99,7 +99,7 @@ def world(time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> Mp
     (0, 1)
     """
     limit = check_time_limit(time_limit)
-    return MpiCommunicator(_mpi().COMM_WORLD, limit, queue)
+    return MpiCommunicator(_import_mpi().COMM_WORLD, limit, queue)
 
 
 class MpiCommunicator(Communicator):
@@ -127,7 +127,7 @@ class MpiCommunicator(Communicator):
     """
 
     def __init__(self, comm: Any, time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> None:
-        self._mpi = _mpi()
+        self._mpi = _import_mpi()
         self.time_limit = check_time_limit(time_limit)
         # Notices of failures have one of their own, so that they meet no other message. After a failure both are made anew.
         self._source, self.comm, self._notices = comm.Dup(), comm.Dup(), comm.Dup()
@@ -138,7 +138,7 @@ class MpiCommunicator(Communicator):
         self._lost: str | None = None
         self._has_told, self._ended = False, ""
         self._kept: list[Any] = []  # requests and buffers that MPI may still use
-        atexit.register(self._end)
+        atexit.register(self._notify_end)
         self.require_one_version()
 
     @property
@@ -146,7 +146,7 @@ class MpiCommunicator(Communicator):
     def queue(self) -> cl.CommandQueue:
         if self._place is None:
             on_host = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED)
-            self._place = place_of_host_rank(on_host.rank, on_host.size)
+            self._place = assign_place(on_host.rank, on_host.size)
             on_host.Free()
         return self._place.queue
 
@@ -212,19 +212,19 @@ class MpiCommunicator(Communicator):
     def fail(self, error: BaseException) -> None:
         self._lost = self._lost or f"rank {self.rank} failed: {describe_error(error)}"
         if not self._has_told:
-            self._tell(describe_error(error), has_ended=False)
+            self._notify_others(describe_error(error), has_ended=False)
 
-    def _tell(self, said: str | None, *, has_ended: bool) -> None:
+    def _notify_others(self, said: str | None, *, has_ended: bool) -> None:
         """Send all others a notice: the error, if there is one, and whether this rank has ended."""
         self._has_told = True
         others = (rank for rank in range(self.size) if rank != self.rank)
         self._kept += [self._notices.isend((self.rank, said, has_ended), rank, tag=_NOTICE) for rank in others]
 
-    def _end(self) -> None:
+    def _notify_end(self) -> None:
         """Tell others, when the interpreter ends, that there is nothing to wait for, and the error that ended it."""
         if not self._mpi.Is_finalized():
             error = getattr(sys, "last_value", None)
-            self._tell(None if error is None or self._has_told else describe_error(error), has_ended=True)
+            self._notify_others(None if error is None or self._has_told else describe_error(error), has_ended=True)
 
     def abort(self) -> None:
         """End all processes: for programs whose other ranks could do nothing without this one."""
@@ -290,9 +290,9 @@ class _MpiExchange(Exchange):
     def _prepare(self) -> None:
         """Make the requests, of the communicator as it is now."""
         self._of_mpi, mpi = self._comm.comm, self._mpi
-        receives = ((_bytes(array), rank) for rank, array in self.receives.items())
+        receives = ((_view_bytes(array), rank) for rank, array in self.receives.items())
         self._requests = [self._of_mpi.Recv_init([array, mpi.BYTE], rank, mpi.ANY_TAG) for array, rank in receives]
-        sends = ((_bytes(array), rank) for rank, array in self.sends.items())
+        sends = ((_view_bytes(array), rank) for rank, array in self.sends.items())
         self._requests += [self._of_mpi.Send_init([array, mpi.BYTE], rank, self._tag) for array, rank in sends]
         self._statuses = [mpi.Status() for _ in self._requests]
 
@@ -331,6 +331,6 @@ class _MpiExchange(Exchange):
                 request.Free()
 
 
-def _bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _view_bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return an array of the host as bytes, over the same memory."""
     return values.reshape(-1).view(np.uint8)

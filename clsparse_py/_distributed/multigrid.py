@@ -17,18 +17,18 @@ from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.plans import SpgemmPlan, TransposePlan, have_one_structure
 from clsparse_py._distributed.shared import Distributed, describe
-from clsparse_py._distributed.systems import DividedOperator, own_part, require_square
-from clsparse_py._distributed.vectors import share_of_norm
+from clsparse_py._distributed.systems import DividedOperator, require_square, take_own_part
+from clsparse_py._distributed.vectors import compute_norm_share
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.reductions.sums import diagonal_on_device
 from clsparse_py._run.transfer import copy_to_device, copy_to_host, from_host
-from clsparse_py._solvers.aggregation.aggregates import Aggregates, aggregates
-from clsparse_py._solvers.aggregation.graph import nodes_of, strong_entries
-from clsparse_py._solvers.aggregation.tentative import tentative_prolongator
-from clsparse_py._solvers.amg.coarsest import invert
+from clsparse_py._solvers.aggregation.aggregates import Aggregates, aggregate_nodes
+from clsparse_py._solvers.aggregation.graph import reduce_blocks, select_strong_entries
+from clsparse_py._solvers.aggregation.tentative import make_tentative_prolongator
+from clsparse_py._solvers.amg.coarsest import invert_on_host
 from clsparse_py._solvers.amg.levels import Level
-from clsparse_py._solvers.amg.setup import Options, check_candidates, improve, levels_of
-from clsparse_py._solvers.amg.solver import MultilevelSolver, Preconditioner, cycle_named
+from clsparse_py._solvers.amg.setup import Options, build_levels, check_candidates, smooth_candidates
+from clsparse_py._solvers.amg.solver import MultilevelSolver, Preconditioner, read_cycle_name
 
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
@@ -55,24 +55,24 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
     comm = A.comm
     with comm.together():
         with comm.agreeing() as facts:
-            options, finest = read(), _finest(A)
-            candidates = _candidates(B, finest)
+            options, finest = read(), _check_finest(A)
+            candidates = _read_candidates(B, finest)
             facts.update(dataclasses.asdict(options), A=describe(A), B=describe(B), **{"columns of B": candidates.shape[1]})
         if not comm.max(np.uint8(candidates.any())):
             comm.agree(ValueError("B: has zeros alone"))
         level = Level(finest, B=from_host(finest.queue, candidates, copy=True), symmetric=options.symmetry == "symmetric")
-        return Hierarchy(*levels_of(level, options, _step))
+        return Hierarchy(*build_levels(level, options, _coarsen))
 
 
-def _finest(A: csr_array) -> csr_array:
+def _check_finest(A: csr_array) -> csr_array:
     """Return a matrix in canonical format and of inexact values, checked."""
     require_square(A)
     if A.dtype.kind not in "fc":
         A = A.astype(np.float64)
-    return A.mapped(_canonical, _canonical)
+    return A.mapped(_make_canonical, _make_canonical)
 
 
-def _canonical(part: device_array) -> device_array:
+def _make_canonical(part: device_array) -> device_array:
     """Return a rank's part of a matrix in canonical format, as an array that the caller's changes do not reach."""
     if not part.has_canonical_format:
         part = part.copy()
@@ -81,10 +81,10 @@ def _canonical(part: device_array) -> device_array:
     return device_array.sharing(part)
 
 
-def _candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
+def _read_candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
     """Return this rank's rows of the candidates, on the host."""
     n = A.local.shape[0]
-    return check_candidates(np.ones(n) if B is None else own_part("B", B, A.rows, A.comm), n, A.dtype)
+    return check_candidates(np.ones(n) if B is None else take_own_part("B", B, A.rows, A.comm), n, A.dtype)
 
 
 class _Coarsening:
@@ -127,41 +127,41 @@ class _Coarsening:
         return self._transpose_plan(P)
 
 
-def _step(level: Level, number: int, options: Options) -> _Coarsening | None:
+def _coarsen(level: Level, number: int, options: Options) -> _Coarsening | None:
     """Return the step to the next coarser level, with its candidates made; None if that level were no smaller."""
     A = level.A
     comm, queue = A.comm, A.queue
-    groups = _aggregates(level, options.at("strength", number))
-    improve(level, *options.at("improve_candidates", number))
+    groups = _aggregate_own_nodes(level, options.at_level("strength", number))
+    smooth_candidates(level, *options.at_level("improve_candidates", number))
     assert level.B is not None
     columns = level.B.shape[1]
     coarse = Division(np.cumsum([0, *(columns * int(n) for n in comm.stacked(np.int64(groups.n if groups else 0)))]))
     if not coarse.n or coarse.n >= A.shape[0]:
         return None
     if groups and groups.n:
-        prolongator, B = tentative_prolongator(queue, groups, level.B, level.blocksize)
+        prolongator, B = make_tentative_prolongator(queue, groups, level.B, level.blocksize)
         local = device_array.sharing(prolongator)
     else:
         local = device_array((A.local.shape[0], 0), dtype=A.dtype, queue=A.queue)
         B = from_host(queue, np.zeros((0, columns), A.dtype), copy=True)
     nothing = device_array((A.local.shape[0], 0), dtype=A.dtype, queue=A.queue)
     T = A.assembled(comm, A.rows, coarse, local, nothing, np.zeros(0, np.int64))
-    return _Coarsening(B, T, options.at("smooth", number), options.symmetry)
+    return _Coarsening(B, T, options.at_level("smooth", number), options.symmetry)
 
 
-def _aggregates(level: Level, theta: float) -> Aggregates | None:
+def _aggregate_own_nodes(level: Level, theta: float) -> Aggregates | None:
     """Return the aggregates of this rank's own nodes; None if it has none of these.
 
     A node whose strong entries are all in others' columns is one of its own: on coarse levels a rank may have no more than that.
     """
     A, block = level.A, level.blocksize
     queue, n = A.queue, A.local.shape[0] // block
-    local, remote = nodes_of(A.local, block), nodes_of(A.remote, block)
+    local, remote = reduce_blocks(A.local, block), reduce_blocks(A.remote, block)
     if theta:
-        local, remote = _strong(level, local, remote, theta)
+        local, remote = _select_strong(level, local, remote, theta)
     if not n:
         return None
-    groups = aggregates(queue, local.indices, local.indptr)
+    groups = aggregate_nodes(queue, local.indices, local.indptr)
     if groups.n_joined == n:
         return groups
     joined = copy_to_host(groups.joined, queue)
@@ -172,7 +172,7 @@ def _aggregates(level: Level, theta: float) -> Aggregates | None:
     return Aggregates(*of_all, groups.n + alone.size, int(positions[-1]))
 
 
-def _strong(level: Level, local: Matrix, remote: Matrix, theta: float) -> tuple[Matrix, Matrix]:
+def _select_strong(level: Level, local: Matrix, remote: Matrix, theta: float) -> tuple[Matrix, Matrix]:
     """Return the strong entries of nodes in own columns and in others', whose diagonals are fetched."""
     A, block = level.A, level.blocksize
     queue, n = A.queue, local.shape[0]
@@ -180,7 +180,7 @@ def _strong(level: Level, local: Matrix, remote: Matrix, theta: float) -> tuple[
     of_others = copy_to_host(A.halo.fetch(copy_to_device(queue, "a diagonal", np.repeat(diagonal, block))), queue)
     both = copy_to_device(queue, "a diagonal", np.concatenate([diagonal, of_others[::block]]))
     joined = hstack([device_array.sharing(matrix) for matrix in (local, remote)], format="csr")
-    strong = cast("device_array", strong_entries(joined, theta, both))
+    strong = cast("device_array", select_strong_entries(joined, theta, both))
     return strong[:, :n], strong[:, n:]
 
 
@@ -193,17 +193,17 @@ class Hierarchy(Distributed, MultilevelSolver):
     def __init__(self, levels: list[Level], refreshed: Callable[[list[Level]], None] | None = None) -> None:
         self.comm: Communicator = levels[0].A.comm
         super().__init__(levels, refreshed)
-        self._count()
+        self._count_entries()
 
-    def _count(self) -> None:
+    def _count_entries(self) -> None:
         """Count the entries of all levels, which their matrices keep: to show them takes no other rank then."""
         for level in self.levels:
             level.A.nnz  # noqa: B018 - kept
 
     @override
-    def _inverse(self) -> Any:
+    def _invert_coarsest(self) -> Any:
         # Each rank multiplies its own rows of the inverse with all of b.
-        return self.levels[-1].A.by_root(invert)
+        return self.levels[-1].A.by_root(invert_on_host)
 
     @override
     def refresh(self, values: Any) -> None:
@@ -222,22 +222,22 @@ class Hierarchy(Distributed, MultilevelSolver):
         A, comm = self.levels[0].A, self.comm
         with comm.together():
             with comm.agreeing(values=describe(values)):
-                matrix = _like(A, values)
+                matrix = _check_values(A, values)
             self.levels[0].A = matrix
             assert self._refreshed is not None
             self._refreshed(self.levels)
-            self._coarse, self._workspaces = self._inverse(), {}
-            self._count()
+            self._coarse, self._workspaces = self._invert_coarsest(), {}
+            self._count_entries()
 
     @override
     def aspreconditioner(self, cycle: str = "V") -> Cycle:
-        (kind,) = self._agree_on(lambda: (cycle_named(cycle),))
+        (kind,) = self._agree_on(lambda: (read_cycle_name(cycle),))
         return Cycle(self, kind)
 
     @override
-    def _checked(self, cycle: Any, accel: Any, tol: Any, maxiter: Any, repeats: Any, is_told: bool) -> tuple[Any, ...]:
+    def _check_options(self, cycle: Any, accel: Any, tol: Any, maxiter: Any, repeats: Any, is_told: bool) -> tuple[Any, ...]:
         def read() -> tuple[Any, ...]:
-            return super(Hierarchy, self)._checked(cycle, accel, tol, maxiter, repeats, is_told)
+            return super(Hierarchy, self)._check_options(cycle, accel, tol, maxiter, repeats, is_told)
 
         named = accel if isinstance(accel, str) else accel is not None
         return self._agree_on(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=repeats, residuals=is_told)
@@ -250,16 +250,16 @@ class Hierarchy(Distributed, MultilevelSolver):
         return options
 
     @override
-    def _residual(self, b: Any, x: Any) -> float:
+    def _compute_residual_norm(self, b: Any, x: Any) -> float:
         product = self.levels[0].A @ x
         if isinstance(b, Distributed):
             return float((b - product).norm())
         if isinstance(b, cl_array.Array):
-            return float(np.sqrt(self.comm.sum(share_of_norm(b - product, 2))))
+            return float(np.sqrt(self.comm.sum(compute_norm_share(b - product, 2))))
         return float(np.linalg.norm(b - product.reshape(b.shape)))
 
 
-def _like(A: csr_array, values: Any) -> csr_array:
+def _check_values(A: csr_array, values: Any) -> csr_array:
     """Return a matrix over ranks of A's structure and dtype.
 
     Raises
@@ -271,7 +271,7 @@ def _like(A: csr_array, values: Any) -> csr_array:
         raise TypeError(f"values: must be a matrix over the same ranks, is {type(values).__name__}")
     if np.result_type(values.dtype, A.dtype) != A.dtype:
         raise TypeError(f"values: must have A's dtype, {A.dtype}, has {values.dtype}")
-    matrix = _finest(values) if (values.rows, values.columns) == (A.rows, A.columns) else values
+    matrix = _check_finest(values) if (values.rows, values.columns) == (A.rows, A.columns) else values
     if not have_one_structure(matrix, A):
         raise ValueError("values: the matrix has another structure than A; set up another hierarchy")
     return matrix.astype(A.dtype, copy=False)

@@ -22,7 +22,7 @@ class _Products:
 
     def mult(self, _: Any, x: Any, y: Any) -> None:
         """Make ``y = A x``."""
-        self._multiply(self.A._times, x, y)
+        self._multiply(self.A._multiply_own, x, y)
 
     def multTranspose(self, _: Any, x: Any, y: Any) -> None:  # noqa: N802 - PETSc's name for it
         """Make ``y = A^T x``."""

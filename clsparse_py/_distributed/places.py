@@ -10,7 +10,7 @@ import pyopencl as cl
 from clsparse_py._device.device import choose_device, default_queue, devices, unusable
 from clsparse_py._ground.errors import NoDeviceError, class_of
 
-__all__ = ["Place", "assign_devices", "like_the_default", "parts_of", "place_of_host_rank", "places_on"]
+__all__ = ["Place", "assign_devices", "assign_place", "list_default_devices", "make_places", "split_device"]
 
 
 class Place(NamedTuple):
@@ -26,7 +26,7 @@ class Place(NamedTuple):
     queue: cl.CommandQueue
 
 
-def like_the_default() -> list[cl.Device]:
+def list_default_devices() -> list[cl.Device]:
     """Return the default device, followed by the other devices of its platform and type.
 
     Raises
@@ -41,20 +41,22 @@ def like_the_default() -> list[cl.Device]:
     ]
 
 
-def place_of_host_rank(number: int, count: int) -> Place:
+def assign_place(number: int, count: int) -> Place:
     """Return the place of one of several ranks on a host, which take its devices in turns, or share the cores of its CPU."""
-    device = assign_devices(like_the_default(), count)[number]
-    return places_on([default_queue() if device == choose_device() else device])[0]
+    device = assign_devices(list_default_devices(), count)[number]
+    return make_places([default_queue() if device == choose_device() else device])[0]
 
 
 def assign_devices(available: Sequence[cl.Device], count: int) -> list[cl.Device]:
     """Return a device for each rank: the available devices in turns, or sub-devices of a single one."""
     return (
-        parts_of(available[0], count) if len(available) == 1 else [available[number % len(available)] for number in range(count)]
+        split_device(available[0], count)
+        if len(available) == 1
+        else [available[number % len(available)] for number in range(count)]
     )
 
 
-def parts_of(device: cl.Device, count: int) -> list[cl.Device]:
+def split_device(device: cl.Device, count: int) -> list[cl.Device]:
     """Return ``count`` sub-devices of a CPU with equal shares of its cores; with fewer cores, they serve several ranks."""
     units = max(1, device.max_compute_units // count)
     if count == 1 or device.max_compute_units < 2 or device.type & cl.device_type.CPU == 0:
@@ -64,7 +66,7 @@ def parts_of(device: cl.Device, count: int) -> list[cl.Device]:
     return [sub_devices[number % len(sub_devices)] for number in range(count)]
 
 
-def places_on(given_places: Sequence[Any]) -> list[Place]:
+def make_places(given_places: Sequence[Any]) -> list[Place]:
     """Return a queue for each device, in a context of its own; queues that are given are taken as they are.
 
     Raises
@@ -86,10 +88,10 @@ def places_on(given_places: Sequence[Any]) -> list[Place]:
         reason = unusable(place) if isinstance(place, cl.Device) else None
         if reason is not None:
             raise NoDeviceError(f"{place.name.strip()}: {reason}")
-    return [Place(place.context, place) if isinstance(place, cl.CommandQueue) else _new(place) for place in given_places]
+    return [Place(place.context, place) if isinstance(place, cl.CommandQueue) else _make_place(place) for place in given_places]
 
 
-def _new(device: cl.Device) -> Place:
+def _make_place(device: cl.Device) -> Place:
     """Return a queue of a device, in a context of its own."""
     context = cl.Context([device])
     return Place(context, cl.CommandQueue(context, device))

@@ -14,7 +14,7 @@ from clsparse_py._distributed.border import copy_positions
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.halo import Halo
-from clsparse_py._distributed.products import fetch_needed_rows, of_product, require_fitting, side_by_side
+from clsparse_py._distributed.products import divide_product, fetch_needed_rows, join_columns, require_fitting
 from clsparse_py._distributed.shared import Distributed, describe
 from clsparse_py._ground.records import SetOnce
 from clsparse_py._memory.memory import allocate
@@ -56,17 +56,17 @@ class SpgemmPlan(Distributed, SetOnce):
         self.comm, self.shape = A.comm, (A.shape[0], B.shape[1])
         self._A, self._B, self._queue = A, B, A.queue
         of_a, of_b = _Numbered(A), _Numbered(B)
-        own_rows, (fetched_rows, halo) = side_by_side(of_a.matrix), fetch_needed_rows(A, of_b.matrix)
+        own_rows, (fetched_rows, halo) = join_columns(of_a.matrix), fetch_needed_rows(A, of_b.matrix)
         self._left = _Rearranged(self.comm, A.queue, of_a.division, own_rows.data)
         self._right = _Rearranged(self.comm, A.queue, of_b.division, fetched_rows.data)
         self._plan = _spgemm.spgemm_plan(own_rows.with_values(*self._left(A)), fetched_rows.with_values(*self._right(B)))
         C = self._plan()
-        product = of_product(A, B, C.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
+        product = divide_product(A, B, C.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
         self._places = [
             copy_positions(A.queue, "places of values", copy_to_host(part.data, A.queue))
             for part in (product.local, product.remote)
         ]
-        self._made = _over(product, [_gather_values(A.queue, C.data, positions) for positions in self._places])
+        self._made = _replace_values(product, [_gather_values(A.queue, C.data, positions) for positions in self._places])
 
     def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
         """Return the product of matrices of these structures; a message to each neighbour has the values that it needs of B.
@@ -91,7 +91,7 @@ class SpgemmPlan(Distributed, SetOnce):
     def product(self, A: csr_array, B: csr_array) -> csr_array:
         """Return the product of matrices that are not checked."""
         C = self._plan(*self._left(A), *self._right(B))
-        return _over(self._made, [_gather_values(self._queue, C.data, positions) for positions in self._places])
+        return _replace_values(self._made, [_gather_values(self._queue, C.data, positions) for positions in self._places])
 
     def __repr__(self) -> str:
         return f"<plan of a product of {self.shape[0]} x {self.shape[1]} on rank {self.comm.rank} of {self.comm.size}>"
@@ -140,14 +140,14 @@ class TransposePlan:
         numbered = _Numbered(A)
         transposed = numbered.matrix.T.tocsr()
         self._moved = _Rearranged(A.comm, A.queue, numbered.division, transposed.local.data, transposed.remote.data)
-        self._made = _over(transposed, self._moved(A))
+        self._made = _replace_values(transposed, self._moved(A))
 
     def __call__(self, A: csr_array) -> csr_array:
         """Return the transposed of a matrix of the structure, which is not checked."""
-        return _over(self._made, self._moved(A))
+        return _replace_values(self._made, self._moved(A))
 
 
-def _over(A: csr_array, values: list[Any]) -> csr_array:
+def _replace_values(A: csr_array, values: list[Any]) -> csr_array:
     """Return a matrix over ranks of a structure with other values: in own columns, and in those of others."""
     return A.mapped(lambda part: part.with_values(values[0]), lambda part: part.with_values(values[1]))
 
@@ -173,12 +173,12 @@ def have_one_structure(A: csr_array, B: csr_array) -> bool:
     return bool(
         (A.rows, A.columns) == (B.rows, B.columns)
         and np.array_equal(A.halo.columns, B.halo.columns)
-        and _same(A.local, B.local)
-        and _same(A.remote, B.remote)
+        and _have_equal_arrays(A.local, B.local)
+        and _have_equal_arrays(A.remote, B.remote)
     )
 
 
-def _same(a: device_array, b: device_array) -> bool:
+def _have_equal_arrays(a: device_array, b: device_array) -> bool:
     """Return whether two matrices on one device have the same structure."""
     return a.structure is b.structure or (
         np.array_equal(a.indptr.get(), b.indptr.get()) and np.array_equal(a.indices.get(), b.indices.get())

@@ -23,10 +23,10 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
 
-__all__ = ["entry_by_entry", "fetch_needed_rows", "of_product", "product", "require_fitting", "side_by_side"]
+__all__ = ["combine_entries", "divide_product", "fetch_needed_rows", "join_columns", "multiply_matrices", "require_fitting"]
 
 
-def product(A: csr_array, B: csr_array) -> csr_array:
+def multiply_matrices(A: csr_array, B: csr_array) -> csr_array:
     """Return ``A @ B``: the rows of B that a rank's rows refer to are fetched, and one product is made on its device.
 
     Parameters
@@ -51,7 +51,7 @@ def product(A: csr_array, B: csr_array) -> csr_array:
     with A.comm.together():
         require_fitting(A, B)
         rows, halo = fetch_needed_rows(A, B)
-        return of_product(A, B, side_by_side(A) @ rows, halo)
+        return divide_product(A, B, join_columns(A) @ rows, halo)
 
 
 def require_fitting(A: csr_array, B: csr_array) -> None:
@@ -60,7 +60,7 @@ def require_fitting(A: csr_array, B: csr_array) -> None:
         raise ValueError(f"B: its rows must be divided as A's columns, {A.columns}, are as {B.rows}")
 
 
-def side_by_side(A: csr_array) -> device_array:
+def join_columns(A: csr_array) -> device_array:
     """Return a rank's rows as one matrix: its own columns first, then those of the halo."""
     if not A.remote.shape[1]:
         return A.local
@@ -79,7 +79,9 @@ def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndar
     own_columns = B.columns.part(A.comm.rank)
     n_own = own_columns.stop - own_columns.start
     # Each rank numbers the columns that it sends by itself.
-    columns, places, lengths, values = SentRows.concatenated(A.comm.alltoall(_leaving(A, B), f"product({describe(A, B)})"))
+    columns, places, lengths, values = SentRows.concatenated(
+        A.comm.alltoall(_select_sent_rows(A, B), f"product({describe(A, B)})")
+    )
     outside = (columns < own_columns.start) | (columns >= own_columns.stop)
     halo = np.union1d(B.halo.columns, columns[outside])
     numbers = np.where(outside, n_own + np.searchsorted(halo, columns), columns - own_columns.start)
@@ -96,14 +98,14 @@ def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndar
     return vstack([rows, _check(below)], format="csr"), halo
 
 
-def of_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray[Any, Any]) -> csr_array:
+def divide_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray[Any, Any]) -> csr_array:
     """Return a product over ranks, of a rank's rows with its own columns first, and the numbers of the others."""
     n_own = B.columns.length(B.comm.rank)
     local, (remote, used) = (C[:, :n_own] if halo.size else C), _without_unused(C[:, n_own:], halo)
     return A.assembled(A.comm, A.rows, B.columns, local, remote, used)
 
 
-def _leaving(A: csr_array, B: csr_array) -> list[SentRows]:
+def _select_sent_rows(A: csr_array, B: csr_array) -> list[SentRows]:
     """Return the rows of B that the halo of each rank names."""
     row_numbers, begin = A.halo.sent, B.columns.part(B.comm.rank).start
     rows = hstack([B.local[row_numbers], B.remote[row_numbers]], format="csr").get()
@@ -111,7 +113,7 @@ def _leaving(A: csr_array, B: csr_array) -> list[SentRows]:
     return [SentRows.of(rows, part, begin, B.halo.columns) for part in parts]
 
 
-def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]) -> csr_array:
+def combine_entries(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]) -> csr_array:
     """Return ``A + B``, ``A - B`` or another elementwise operation that maps two zeros to 0.
 
     Parameters

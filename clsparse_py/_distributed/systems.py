@@ -29,7 +29,7 @@ from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator,
 from clsparse_py._solvers.linalg.options import Options
 from clsparse_py._solvers.linalg.problem import Divided, Problem, copy_vector, dtype_of_solution, side_by_side
 
-__all__ = ["DividedOperator", "DividedProblem", "by_blocks", "own_part", "require_square"]
+__all__ = ["DividedOperator", "DividedProblem", "by_blocks", "require_square", "take_own_part"]
 
 
 class DividedOperator(Distributed, DeviceOperator):
@@ -55,12 +55,12 @@ class DividedOperator(Distributed, DeviceOperator):
 
     @collective
     def __matmul__(self, x: Any) -> Any:
-        return multiply(self, x, self.division, self.division, self._times)
+        return multiply(self, x, self.division, self.division, self._multiply_own)
 
-    def _times(self, x: cl_array.Array) -> cl_array.Array:
+    def _multiply_own(self, x: cl_array.Array) -> cl_array.Array:
         """Return this rank's part of the product."""
         if x.ndim == 2:
-            columns = [self._times(x[:, column]) for column in range(x.shape[1])]
+            columns = [self._multiply_own(x[:, column]) for column in range(x.shape[1])]
             return side_by_side(self.queue, columns, x.shape[0], np.result_type(self.dtype, x.dtype))
         dtype = np.result_type(self.dtype, x.dtype)
         operand = copy_vector(self.queue, "x", x, dtype)
@@ -84,7 +84,7 @@ def require_square(A: Any) -> None:
         raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
 
 
-def own_part(name: str, values: Any, division: Division, comm: Communicator) -> Any:
+def take_own_part(name: str, values: Any, division: Division, comm: Communicator) -> Any:
     """Return this rank's part of a vector, or of several side by side, on the device or NumPy's.
 
     Raises
@@ -180,9 +180,9 @@ class DividedProblem(Problem):
     def __init__(self, A: Any, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> None:
         with A.comm.agreeing() as facts:
             self.options = read()
-            facts.update(self.options.facts, **self._take(A, b, x0, M))
+            facts.update(self.options.facts, **self._read_arguments(A, b, x0, M))
 
-    def _take(self, A: Any, b: Any, x0: Any, M: Any) -> dict[str, Any]:
+    def _read_arguments(self, A: Any, b: Any, x0: Any, M: Any) -> dict[str, Any]:
         """Take the arguments of this rank, and return what has to be the same on all."""
         require_square(A)
         self.A, self.comm, self.division, self.n = A, A.comm, A.rows, A.shape[0]
@@ -191,11 +191,11 @@ class DividedProblem(Problem):
             self.all_sum, self.all_max = A.comm.sum, A.comm.max
         if isinstance(x0, str) and x0 != "Mb":
             raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
-        self._given, self.b = type(b), own_part("b", b, self.division, self.comm)
-        self.x0 = x0 if x0 is None or isinstance(x0, str) else own_part("x0", x0, self.division, self.comm)
+        self._given, self.b = type(b), take_own_part("b", b, self.division, self.comm)
+        self.x0 = x0 if x0 is None or isinstance(x0, str) else take_own_part("x0", x0, self.division, self.comm)
         if not (self.x0 is None or isinstance(self.x0, str)) and self.x0.shape != self.b.shape:
             raise ValueError(f"x0: must have b's shape, {self.b.shape} on this rank, has {self.x0.shape}")
-        self._M = self._checked(M)
+        self._M = self._check_preconditioner(M)
         self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
         self.dtype = dtype_of_solution(A, self.b, self.queue)
         # The messages of ranks depend on these options.
@@ -204,7 +204,7 @@ class DividedProblem(Problem):
         operands = {name: describe(operand) for name, operand in {"A": A, "b": b, "guess": x0, "M": M}.items()}
         return {"dtype": self.dtype, "columns": self.columns, **kinds, **operands}
 
-    def _checked(self, M: Any) -> Any:
+    def _check_preconditioner(self, M: Any) -> Any:
         """Return the preconditioner M, checked to be one over the ranks of the matrix."""
         if isinstance(M, Divided):
             if not getattr(M, "rows", None) == getattr(M, "columns", None) == self.division:
@@ -219,12 +219,12 @@ class DividedProblem(Problem):
 
     @override
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
-        return self._product(self.A), self._preconditioner(), None
+        return self._bind_product(self.A), self._bind_preconditioner(), None
 
-    def _product(self, A: Any) -> Apply:
+    def _bind_product(self, A: Any) -> Apply:
         """Return the product of a matrix over ranks with this rank's part of a vector."""
         cast = cast_to(A, self.dtype)
-        local, local_is_empty = self._local_product(cast.local), not A.local.nnz
+        local, local_is_empty = self._bind_local_product(cast.local), not A.local.nnz
 
         def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
             begin, end = cast.around(self.queue, x, y, alpha)
@@ -243,7 +243,7 @@ class DividedProblem(Problem):
         return apply
 
     @door()
-    def _local_product(self, A: csr_array) -> Apply:
+    def _bind_local_product(self, A: csr_array) -> Apply:
         """Return the product of own rows and columns, with its kernels built: of later refusals other ranks would not know."""
         if A.nnz:
             plan, x = get_spmv_plan(A), allocate(self.queue, "x", 0, self.dtype)
@@ -251,16 +251,16 @@ class DividedProblem(Problem):
                 plan.build(A, x, x, alpha, None, plus_times)
         return bind_operator(A, self.queue, self.dtype)
 
-    def _preconditioner(self) -> Apply | None:
+    def _bind_preconditioner(self) -> Apply | None:
         """Return the product of the preconditioner with this rank's part of a vector; None without M."""
         if self._M is None:
             return None
         if isinstance(self._M, Divided):
-            return self._product(self._M)
+            return self._bind_product(self._M)
         if isinstance(self._M, DividedOperator):
             return self._M.bound(self.queue, self.dtype)
         if isinstance(self._M, Blocks):
-            return _nothing if self._M.own is None else bind_operator(self._M.own, self.queue, self.dtype)
+            return _apply_nothing if self._M.own is None else bind_operator(self._M.own, self.queue, self.dtype)
 
         def called(x: cl_array.Array, y: cl_array.Array) -> None:
             note_written(x, cl.enqueue_marker(self.queue))
@@ -283,11 +283,13 @@ class DividedProblem(Problem):
     @override
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
         """Return the solution for a column of b, and info: every rank iterates on whole vectors, and products are made by all."""
-        A = LinearOperator(self.A.shape, lambda x: self._whole(self._product(self.A), x), dtype=self.dtype)
+        A = LinearOperator(self.A.shape, lambda x: self._apply_to_whole(self._bind_product(self.A), x), dtype=self.dtype)
         M: Any = self._M
         if not isinstance(M, DividedOperator):
-            preconditioner = self._preconditioner()
-            M = preconditioner and LinearOperator(self.A.shape, lambda x: self._whole(preconditioner, x), dtype=self.dtype)
+            preconditioner = self._bind_preconditioner()
+            M = preconditioner and LinearOperator(
+                self.A.shape, lambda x: self._apply_to_whole(preconditioner, x), dtype=self.dtype
+            )
         b = self._gather_whole(self.column(self.b, column))
         x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else self._gather_whole(self.column(self.x0, column))
         x, info = self.options.by_scipy(A, b, x0, M)
@@ -298,7 +300,7 @@ class DividedProblem(Problem):
         host = own.get() if isinstance(own, cl_array.Array) else own
         return np.concatenate(self.comm.allgather(np.asarray(host, self.dtype)))
 
-    def _whole(self, apply: Apply, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _apply_to_whole(self, apply: Apply, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the product with a vector that all ranks have whole, whole."""
         share = copy_to_device(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
         result = allocate(self.queue, "the product", share.size, self.dtype)
@@ -312,5 +314,5 @@ class DividedProblem(Problem):
         return self.as_given(solutions[0] if single else side_by_side(self.queue, solutions, self.own, self.dtype))
 
 
-def _nothing(x: cl_array.Array, y: cl_array.Array) -> None:
+def _apply_nothing(x: cl_array.Array, y: cl_array.Array) -> None:
     """Stand for the product on a rank without rows."""

@@ -16,7 +16,7 @@ from clsparse_py._distributed.communicator import RankError, check_time_limit
 from clsparse_py._distributed.csr import csr_array
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.in_process import Hub, ThreadCommunicator
-from clsparse_py._distributed.places import Place, like_the_default, places_on
+from clsparse_py._distributed.places import Place, list_default_devices, make_places
 from clsparse_py._distributed.shared import Distributed
 from clsparse_py._distributed.vectors import vector
 
@@ -62,7 +62,7 @@ def over(devices: Sequence[cl.Device | cl.CommandQueue] | None = None, time_limi
     (array([0., 2., 4., 6., 8.]), 60.0)
     """
     limit = check_time_limit(time_limit)
-    return Team(places_on(like_the_default() if devices is None else list(devices)), limit)
+    return Team(make_places(list_default_devices() if devices is None else list(devices)), limit)
 
 
 class Team:
@@ -97,9 +97,9 @@ class Team:
         for comm, tasks in zip(self.ranks, self._tasks, strict=True):
             # A thread keeps its rank alive, and not the team, which ends the threads when it goes.
             of_rank = self._hub, comm, tasks, self._done
-            threading.Thread(target=_work, args=of_rank, name=f"rank {comm.rank}", daemon=True).start()
+            threading.Thread(target=_run_rank, args=of_rank, name=f"rank {comm.rank}", daemon=True).start()
 
-    def _together(self, tasks: Sequence[Callable[[ThreadCommunicator], Any]]) -> list[Any]:
+    def _run_tasks(self, tasks: Sequence[Callable[[ThreadCommunicator], Any]]) -> list[Any]:
         """Do a task in each thread; return the results, or raise the first rank's error that is no consequence of another's."""
         self._require_outside()
         with self._busy:
@@ -156,10 +156,10 @@ class Team:
         """
 
         def task(comm: ThreadCommunicator) -> Any:
-            own_arguments = (_own(argument, comm.rank) for argument in arguments)
-            return function(comm, *own_arguments, **{name: _own(argument, comm.rank) for name, argument in named.items()})
+            own_arguments = (_pick_part(argument, comm.rank) for argument in arguments)
+            return function(comm, *own_arguments, **{name: _pick_part(argument, comm.rank) for name, argument in named.items()})
 
-        return self._together([task] * self.size)
+        return self._run_tasks([task] * self.size)
 
     def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """Call a function of objects over the team's ranks, in each rank's thread.
@@ -176,14 +176,14 @@ class Team:
             Matrices and vectors over the ranks as such, also if they are in a tuple; of all else rank 0's.
         """
         results = self.each(lambda _, *operands, **its: function(*operands, **its), *arguments, **named)
-        return self._whole(results)
+        return self._merge_results(results)
 
-    def _whole(self, results: list[Any]) -> Any:
+    def _merge_results(self, results: list[Any]) -> Any:
         """Return the results of all ranks as one: objects over ranks as `Replicated`, of others the first rank's."""
         if isinstance(results[0], Distributed):
             return Replicated(self, results)
         if type(results[0]) is tuple:
-            return tuple(self._whole(list(results_of_ranks)) for results_of_ranks in zip(*results, strict=True))
+            return tuple(self._merge_results(list(results_of_ranks)) for results_of_ranks in zip(*results, strict=True))
         return results[0]
 
     def csr_array(self, S: Any, division: Any = "entries", columns: Division | None = None) -> Any:
@@ -199,7 +199,7 @@ class Team:
         results = self.each(
             lambda comm, operand, *operands, **its: function(operand, comm, *operands, **its), first, *arguments, **named
         )
-        return self._whole(results)
+        return self._merge_results(results)
 
     def close(self) -> None:
         """End the threads."""
@@ -221,7 +221,7 @@ class Team:
             tasks.put(None)
 
 
-def _work(
+def _run_rank(
     hub: Hub,
     comm: ThreadCommunicator,
     tasks: queues.SimpleQueue[Any],
@@ -242,7 +242,7 @@ def _work(
         del result, failure, task
 
 
-def _own(value: Any, rank: int) -> Any:
+def _pick_part(value: Any, rank: int) -> Any:
     """Return a rank's object of one over the team's ranks; other values as they are."""
     return value.parts[rank] if isinstance(value, Replicated) else value
 
@@ -282,7 +282,7 @@ class Replicated:
         return len(self.parts[0])
 
 
-def _operator(apply: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
+def _make_operator(apply: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
     def applied(self: Replicated, *operands: Any) -> Any:
         return self._team.run(lambda *values: apply(*reversed(values)) if reflected else apply(*values), self, *operands)
 
@@ -290,7 +290,7 @@ def _operator(apply: Callable[..., Any], *, reflected: bool = False) -> Callable
 
 
 for _name in ("add", "sub", "mul", "truediv", "matmul"):
-    setattr(Replicated, f"__{_name}__", _operator(getattr(operator, _name)))
-    setattr(Replicated, f"__r{_name}__", _operator(getattr(operator, _name), reflected=True))
+    setattr(Replicated, f"__{_name}__", _make_operator(getattr(operator, _name)))
+    setattr(Replicated, f"__r{_name}__", _make_operator(getattr(operator, _name), reflected=True))
 for _name in ("iadd", "isub", "imul", "neg", "abs"):
-    setattr(Replicated, f"__{_name}__", _operator(getattr(operator, _name)))
+    setattr(Replicated, f"__{_name}__", _make_operator(getattr(operator, _name)))

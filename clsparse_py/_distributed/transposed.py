@@ -75,7 +75,7 @@ class Transposed(Distributed):
         Each rank transposes on its device; through the host goes what is sent.
         """
         A, comm = self.T, self.comm
-        remote, halo = _of_others(A, comm.alltoall(_leaving(A), f"tocsr({describe(self)})"))
+        remote, halo = _place_received(A, comm.alltoall(_select_sent_rows(A), f"tocsr({describe(self)})"))
         local: device_array = A.local.T.tocsr()
         return A.assembled(comm, self.rows, self.columns, local, device_array(remote, queue=A.queue), halo)
 
@@ -85,14 +85,14 @@ class Transposed(Distributed):
         return None if whole is None else whole.T
 
 
-def _leaving(A: csr_array) -> list[SentRows]:
+def _select_sent_rows(A: csr_array) -> list[SentRows]:
     """Return, for each rank, A's entries in its columns: as rows of the transposed."""
     rows = A.remote.T.tocsr().get()
     begin = A.rows.part(A.comm.rank).start
     return [SentRows.of(rows, A.halo.sources.get(rank, slice(0, 0)), begin) for rank in range(A.comm.size)]
 
 
-def _of_others(A: csr_array, received: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
+def _place_received(A: csr_array, received: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
     """Return the entries of the transposed in others' columns, as SciPy's in CSR form, and these columns, ascending."""
     # The columns ascend, as the ranks have their rows in order.
     halo, places, lengths, values = SentRows.concatenated(received)

@@ -19,7 +19,7 @@ from clsparse_py._distributed.shared import Distributed, collective, describe, e
 from clsparse_py._ground.errors import class_of
 from clsparse_py._run.transfer import copy_to_device
 
-__all__ = ["multiply", "on_device", "share_of_norm", "vector"]
+__all__ = ["compute_norm_share", "multiply", "on_device", "vector"]
 
 
 class vector(Distributed):  # noqa: N801 - as the arrays' names
@@ -87,7 +87,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         """Return a vector of zeros. Not collective."""
         n = division.length(comm.rank)
         entries = copy_to_device(comm.queue, "x", np.zeros(n * (1 if columns is None else columns), dtype))
-        return cls.over(entries if columns is None else _shape(entries, (n, columns)), comm, division)
+        return cls.over(entries if columns is None else _reshape(entries, (n, columns)), comm, division)
 
     @classmethod
     def scattered(cls, x: Any, comm: Communicator, division: Division | None = None, root: int = 0) -> Self:
@@ -103,7 +103,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         root : int
         """
         with comm.agreeing():
-            shares = _shares(np.asarray(x), division, comm.size) if comm.rank == root else None
+            shares = _divide(np.asarray(x), division, comm.size) if comm.rank == root else None
         with comm.together():
             entries, cuts = comm.scatter(shares, root)
         return cls(entries, comm, cuts)
@@ -141,13 +141,13 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     # ---- arithmetic, entry by entry
 
-    def _with(self, other: Any, apply: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
+    def _combine(self, other: Any, apply: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
         """Return this vector and another operand combined entry by entry; the operand is at the left if ``reflected``."""
-        operand = self._operand(other)
+        operand = self._read_operand(other)
         if operand is NotImplemented:
             return NotImplemented
         return self._derive(
-            apply(*((operand, self.own) if reflected else (self.own, operand))), _step(apply, other, reflected), other
+            apply(*((operand, self.own) if reflected else (self.own, operand))), _describe_step(apply, other, reflected), other
         )
 
     def _derive(self, own: cl_array.Array, step: str, *operands: Any) -> Self:
@@ -156,7 +156,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         result.history = extend_history(step, self, *(operand for operand in operands if isinstance(operand, vector)))
         return result
 
-    def _operand(self, other: Any) -> Any:
+    def _read_operand(self, other: Any) -> Any:
         """Return this rank's entries of a vector over ranks, or a scalar; NotImplemented for other operands."""
         if isinstance(other, vector):
             self._require_alike(other)
@@ -169,38 +169,38 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             raise ValueError(f"vectors must be divided alike, are of shapes {self.shape} and {other.shape}: {other.division}")
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, operator.add)
+        return self._combine(other, operator.add)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, operator.sub)
+        return self._combine(other, operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, operator.sub, reflected=True)
+        return self._combine(other, operator.sub, reflected=True)
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(other, operator.mul)
+        return self._combine(other, operator.mul)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return self._with(other, operator.truediv)
+        return self._combine(other, operator.truediv)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self._with(other, operator.truediv, reflected=True)
+        return self._combine(other, operator.truediv, reflected=True)
 
     def __neg__(self) -> Self:
         return self._derive(-self.own, "neg")
 
     def _in_place(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
         """Overwrite the entries by those that an operator makes of them and another operand, and return the vector."""
-        operand = self._operand(other)
+        operand = self._read_operand(other)
         if operand is NotImplemented:
             return NotImplemented
         if self.own.size:
             self.own = apply(self.own, operand)
-        self.history = self._derive(self.own, _step(apply, other), other).history
+        self.history = self._derive(self.own, _describe_step(apply, other), other).history
         return self
 
     def __iadd__(self, other: Any) -> Self:
@@ -295,7 +295,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         """
         if ord not in (1, 2, np.inf):
             raise ValueError(f"ord: must be 1, 2 or inf, is {ord!r}")
-        share, note = share_of_norm(self.own, ord), f"norm({describe(self)}, {ord})"
+        share, note = compute_norm_share(self.own, ord), f"norm({describe(self)}, {ord})"
         if ord == np.inf:
             return float(self.comm.max(share, note))
         return float(np.sqrt(self.comm.sum(share, note)) if ord == 2 else self.comm.sum(share, note))
@@ -314,16 +314,16 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return np.concatenate(self.comm.allgather(self.own.get(), f"allgather({describe(self)})"))
 
 
-def _step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool = False) -> str:
+def _describe_step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool = False) -> str:
     """Return an operation with a vector or a number in words."""
     return f"{'r' if reflected else ''}{apply.__name__} {'vector' if isinstance(other, vector) else spell(other)}"
 
 
-def share_of_norm(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
+def compute_norm_share(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
     """Return a rank's share of a norm: of the Euclidean one its square."""
     if own.size == 0:
         return np.float64(0)
-    flat = _shape(own, (own.size,))
+    flat = _reshape(own, (own.size,))
     if own.dtype.kind not in "fc":
         sizes = np.abs(flat.get().astype(np.float64))
         return np.float64(sizes.max() if ord == np.inf else sizes.sum() if ord == 1 else (sizes * sizes).sum())
@@ -346,11 +346,11 @@ def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
     if isinstance(values, cl_array.Array):
         return values
     flat = copy_to_device(queue, "x", np.ascontiguousarray(values).reshape(-1))
-    entries: cl_array.Array = _shape(flat, values.shape)
+    entries: cl_array.Array = _reshape(flat, values.shape)
     return entries
 
 
-def _shares(array: np.ndarray[Any, Any], division: Division | None, size: int) -> list[tuple[np.ndarray[Any, Any], Division]]:
+def _divide(array: np.ndarray[Any, Any], division: Division | None, size: int) -> list[tuple[np.ndarray[Any, Any], Division]]:
     """Return each rank's entries of a vector, and the division."""
     _require_dimensions(array)
     cuts = by_rows(array.shape[0], size) if division is None else division
@@ -359,7 +359,7 @@ def _shares(array: np.ndarray[Any, Any], division: Division | None, size: int) -
     return [(array[cuts.part(rank)], cuts) for rank in range(size)]
 
 
-def _shape(values: Any, shape: tuple[int, ...]) -> Any:
+def _reshape(values: Any, shape: tuple[int, ...]) -> Any:
     """Return a contiguous array in another shape."""
     return values if values.shape == shape else values.reshape(shape)
 

@@ -11,7 +11,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._formats.canonical import with_marked
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._graph.kernels import ORIENT, Thresholds
-from clsparse_py._graph.operands import deliver, graph_of, require_integer
+from clsparse_py._graph.operands import deliver, read_graph, require_integer
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spgemm.mask import sums_at
@@ -53,7 +53,7 @@ def triangle_count(A: Any) -> int:
     >>> sp.graph.triangle_count(sp.csr_array(np.ones((4, 4)) - np.eye(4)))
     4
     """
-    edges = _orient(graph_of(A))
+    edges = _orient(read_graph(A))
     if not edges.nnz:
         return 0
     # Products of patterns read no values: the column array stands in for them, as its dtype holds the counts.
@@ -88,7 +88,7 @@ def triangles(A: Any, *, like: Any = None) -> Any:
     >>> sp.graph.triangles(sp.csr_array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]]))
     array([1, 1, 1, 0])
     """
-    counts = _counts(_without_loops(graph_of(A)).structure)
+    counts = _count_triangles(_without_loops(read_graph(A)).structure)
     per_vertex = np.asarray(counts.sum(axis=1)) // 2
     return per_vertex if like is None else deliver(counts.queue, copy_to_device(counts.queue, "triangles", per_vertex), like)
 
@@ -127,10 +127,10 @@ def k_truss(A: Any, k: int) -> csr_array:
     6
     """
     k = require_integer("k", k, 2)
-    G = _without_loops(graph_of(A))
+    G = _without_loops(read_graph(A))
     S = G.structure
     while k > 2 and S.indices.size:
-        remaining = (_counts(S) > k - 3).structure
+        remaining = (_count_triangles(S) > k - 3).structure
         n_before, S = S.indices.size, remaining
         if S.indices.size == n_before:
             break
@@ -139,7 +139,7 @@ def k_truss(A: Any, k: int) -> csr_array:
     return csr_array.assembled(Structure.canonical(G.queue, G.shape, indices, indptr), data)
 
 
-def _counts(S: Structure) -> csr_array:
+def _count_triangles(S: Structure) -> csr_array:
     """Return of each edge how many triangles it is in; nothing is waited for."""
     # Products of patterns read no values: the column array stands in for them, as its dtype holds the counts.
     edges = Matrix.assembled(S, S.indices)

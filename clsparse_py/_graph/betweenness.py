@@ -12,7 +12,7 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.functions import vstack
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import describe
-from clsparse_py._graph.operands import graph_of, require_integer, require_vertex
+from clsparse_py._graph.operands import read_graph, require_integer, require_vertex
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.union import combine
@@ -68,7 +68,7 @@ def betweenness_centrality(
     >>> sp.graph.betweenness_centrality(sp.csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
     array([0., 1., 0.])
     """
-    G = graph_of(A)
+    G = read_graph(A)
     n = G.shape[0]
     batch = require_integer("batch", batch, 1)
     begins = range(n) if sources is None else [require_vertex("sources", source, n) for source in np.asarray(sources).ravel()]
@@ -82,13 +82,13 @@ def betweenness_centrality(
     chain.finish(ones)
     edges = G.with_values(ones)
     for first in range(0, len(begins), batch):
-        centrality += _dependencies(edges, list(begins[first : first + batch]))
+        centrality += _sum_dependencies(edges, list(begins[first : first + batch]))
     if normalized:
         return centrality / ((n - 1) * (n - 2)) if n > 2 else centrality
     return centrality if directed else centrality / 2
 
 
-def _dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
+def _sum_dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
     """Return the sum of the dependencies of some sources on each vertex."""
     queue, m, n = edges.queue, len(sources), edges.shape[0]
     index = edges.indptr.dtype

@@ -12,7 +12,7 @@ from scipy.sparse import csgraph
 from clsparse_py._build.plain import door
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._graph.kernels import Components, Thresholds
-from clsparse_py._graph.operands import deliver, deliver_integers, graph_of, on_host
+from clsparse_py._graph.operands import deliver, deliver_from_host, on_host, read_graph
 from clsparse_py._memory.memory import allocate
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._primitives.scan import enqueue_scan
@@ -21,13 +21,13 @@ from clsparse_py._run.launch import Chain, spread
 __all__ = ["connected_components"]
 
 
-def _by_scipy(A: Any, *, like: Any = None) -> tuple[int, Any]:
+def _label_by_scipy(A: Any, *, like: Any = None) -> tuple[int, Any]:
     """Do as `connected_components`, by SciPy."""
     n_components, labels = csgraph.connected_components(on_host(A), directed=False)
-    return int(n_components), deliver_integers(A, labels, like)
+    return int(n_components), deliver_from_host(A, labels, like)
 
 
-@door(_by_scipy)
+@door(_label_by_scipy)
 def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
     """Return the connected components of a graph; edges connect in both directions.
 
@@ -57,7 +57,7 @@ def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
     >>> sp.graph.connected_components(sp.csr_array([[0, 0, 1], [0, 0, 0], [0, 0, 0]]))
     (2, array([0, 1, 0], dtype=int32))
     """
-    G = graph_of(A)
+    G = read_graph(A)
     if not G.shape[0]:
         return 0, deliver(G.queue, allocate(G.queue, "labels", 0, np.int32), like)
     labels, n_components = _label(G.queue, G.indices, G.indptr)

@@ -19,10 +19,10 @@ from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import is_sparse
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
-__all__ = ["deliver", "deliver_integers", "graph_of", "on_host", "require_integer", "require_vertex"]
+__all__ = ["deliver", "deliver_from_host", "on_host", "read_graph", "require_integer", "require_vertex"]
 
 
-def graph_of(A: Any) -> csr_array:
+def read_graph(A: Any) -> csr_array:
     """Return a graph as a `csr_array` in canonical format, to be read alone.
 
     Raises
@@ -89,7 +89,7 @@ def deliver(queue: cl.CommandQueue, vector: cl_array.Array, like: Any) -> Any:
     return convert(queue, "the vector", vector, vector.dtype) if vector.offset else vector
 
 
-def deliver_integers(A: Any, vector: np.ndarray[Any, Any], like: Any) -> Any:
+def deliver_from_host(A: Any, vector: np.ndarray[Any, Any], like: Any) -> Any:
     """Return a vector of the host that was made of a graph, as `deliver` does: of integers, which are made int32."""
     queue = hosted.queue_in((A,)) or default_queue()
     return deliver(queue, copy_to_device(queue, "vertices", vector.astype(np.int32)), like)

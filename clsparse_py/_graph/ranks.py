@@ -8,7 +8,7 @@ import numpy as np
 
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import describe
-from clsparse_py._graph.operands import deliver, graph_of
+from clsparse_py._graph.operands import deliver, read_graph
 from clsparse_py._operations.spmv import spmv
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device
@@ -75,7 +75,7 @@ def pagerank(
     >>> bool(np.allclose(ranks, 0.5))
     True
     """
-    G = graph_of(A)
+    G = read_graph(A)
     n, queue = G.shape[0], G.queue
     if G.dtype.kind == "c":
         raise TypeError(f"A: weights must be real, are {G.dtype}")
@@ -85,7 +85,7 @@ def pagerank(
         raise ValueError(f"max_iter: must be at least 1, is {max_iter}")
     single = G.dtype == np.float32 or not describe(queue.device).fp64
     dtype = np.dtype(np.float32 if single else np.float64)
-    begin = _begin(personalization, n)
+    begin = _read_personalization(personalization, n)
     if not n:
         return deliver(queue, copy_to_device(queue, "ranks", np.zeros(0, dtype)), like)
     if G.nnz and float(G.min()) < 0:
@@ -117,7 +117,7 @@ def pagerank(
     raise RuntimeError(f"max_iter: ranks still change by more than tol after {max_iter} iterations")
 
 
-def _begin(personalization: Any, n: int) -> np.ndarray[Any, Any]:
+def _read_personalization(personalization: Any, n: int) -> np.ndarray[Any, Any]:
     """Return where walks begin: probabilities."""
     if personalization is None:
         return np.full(n, 1 / max(n, 1))

@@ -11,7 +11,7 @@ from scipy.sparse import csgraph
 
 from clsparse_py._build.plain import door
 from clsparse_py._graph.kernels import Level, Thresholds
-from clsparse_py._graph.operands import deliver, deliver_integers, graph_of, on_host, require_vertex
+from clsparse_py._graph.operands import deliver, deliver_from_host, on_host, read_graph, require_vertex
 from clsparse_py._memory.memory import allocate
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.transfer import copy_to_device
@@ -22,15 +22,15 @@ __all__ = ["bfs"]
 _Structure = tuple[cl_array.Array, cl_array.Array]
 
 
-def _by_scipy(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
+def _search_by_scipy(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
     """Do as `bfs`, by SciPy."""
     levels, parents = csgraph.dijkstra(on_host(A), directed, source, return_predecessors=True)
     levels[np.isinf(levels)] = parents[parents < 0] = -1
     parents[source] = source
-    return deliver_integers(A, levels, like), deliver_integers(A, parents, like)
+    return deliver_from_host(A, levels, like), deliver_from_host(A, parents, like)
 
 
-@door(_by_scipy)
+@door(_search_by_scipy)
 def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
     """Search a graph from a vertex, breadth first.
 
@@ -68,7 +68,7 @@ def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tupl
     >>> levels, parents
     (array([ 0,  1,  2, -1], dtype=int32), array([ 0,  0,  1, -1], dtype=int32))
     """
-    G = graph_of(A)
+    G = read_graph(A)
     queue, n = G.queue, G.shape[0]
     source = require_vertex("source", source, n)
     leading = G._transposed()

@@ -16,7 +16,7 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import distributed
-from clsparse_py._distributed.division import by_boundaries, of_shares
+from clsparse_py._distributed.division import by_boundaries, join_shares
 from clsparse_py._distributed.in_process import ThreadCommunicator
 from clsparse_py.distributed import Division, RankError
 
@@ -204,7 +204,7 @@ def test_divisions() -> None:
         with pytest.raises(ValueError, match=word):
             by_boundaries(cuts, 5, 2)
     with pytest.raises(ValueError, match="no range"):
-        of_shares([(0, 3), (3, 1)])
+        join_shares([(0, 3), (3, 1)])
 
 
 def test_a_rank_that_fails_makes_every_rank_raise(queue: cl.CommandQueue) -> None:

@@ -8,7 +8,7 @@ import scipy.sparse
 
 from clsparse_py import distributed
 from clsparse_py._distributed.demo import grid_rows, main, measure
-from clsparse_py._distributed.places import assign_devices, parts_of
+from clsparse_py._distributed.places import assign_devices, split_device
 
 
 def test_rows_of_a_grid_are_those_of_the_matrix() -> None:
@@ -19,7 +19,7 @@ def test_rows_of_a_grid_are_those_of_the_matrix() -> None:
 
 
 def test_parts_of_a_device_work_together(queue: cl.CommandQueue) -> None:
-    with distributed.over(parts_of(queue.device, 2)) as team:
+    with distributed.over(split_device(queue.device, 2)) as team:
         assert len({id(comm.queue.context) for comm in team.ranks}) == 2
         shown = team.each(measure, 5, distributed.by_rows(125, 2), 1)
     assert [row.error for row in shown] == [0, 0]

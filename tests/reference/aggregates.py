@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py._solvers.aggregation.aggregates import _order
+from clsparse_py._solvers.aggregation.aggregates import _order_nodes
 
 
 def aggregates(columns: np.ndarray[Any, Any], pointers: np.ndarray[Any, Any]) -> tuple[Any, Any, int]:
@@ -14,7 +14,7 @@ def aggregates(columns: np.ndarray[Any, Any], pointers: np.ndarray[Any, Any]) ->
     n = pointers.size - 1
     near = [columns[pointers[i] : pointers[i + 1]] for i in range(n)]
     has_neighbour = np.array([bool((neighbours != i).any()) for i, neighbours in enumerate(near)], bool)
-    shift, order, _ = _order(n, sum(int(i - min(neighbours.min(initial=i), i)) for i, neighbours in enumerate(near)))
+    shift, order, _ = _order_nodes(n, sum(int(i - min(neighbours.min(initial=i), i)) for i, neighbours in enumerate(near)))
     number = np.full(n, -1, pointers.dtype)
     for block in order:
         for i in range(int(block) << shift, min(n, (int(block) + 1) << shift)):

@@ -19,7 +19,7 @@ from clsparse_py._run.recording import Bound
 from clsparse_py._run.transfer import copy_to_device
 from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choose, Join, Thresholds
 
-__all__ = ["Aggregates", "aggregates"]
+__all__ = ["Aggregates", "aggregate_nodes"]
 
 #: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
 #: lines at least. Longer blocks make better aggregates, and take more steps.
@@ -49,7 +49,7 @@ class Aggregates(NamedTuple):
     n_joined: int
 
 
-def _order(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _order_nodes(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return how nodes are ordered: blocks of 1 << shift; the block at each place, by a hash; the place of each block."""
     shift = max(_LINES * max(reach // max(n, 1), 1) - 1, 1).bit_length()
     blocks = np.arange(max(-(-n // (1 << shift)), 1), dtype=np.uint64)
@@ -63,7 +63,7 @@ def _order(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[An
 
 
 @door()
-def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Aggregates:
+def aggregate_nodes(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Aggregates:
     """Return the aggregates of a graph, the same on every device; waits.
 
     A root is a node within two edges of which no root comes before it, in an order of long blocks of adjacent nodes. Its
@@ -89,14 +89,14 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocate(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
-    shift, order, rank = _order(n, add_up(chain, numbers, n))
+    shift, order, rank = _order_nodes(n, add_up(chain, numbers, n))
     if in_loops:
         listed = np.uint32(order.size), np.uint32(shift), copy_to_device(queue, "an order", order)
         chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
     else:
-        graph = _Graph(np.uint32(shift), copy_to_device(queue, "an order", rank), indptr, indices)
-        if not _advance(chain, phases, (groups, sizes), graph, state):
-            state = _choose(chain, choose, (groups, sizes), graph, state)
+        graph = _OrderedGraph(np.uint32(shift), copy_to_device(queue, "an order", rank), indptr, indices)
+        if not _decide_active_nodes(chain, phases, (groups, sizes), graph, state):
+            state = _decide_all_nodes(chain, choose, (groups, sizes), graph, state)
     chain.launch(roots, groups, *sizes, state, numbers)
     number, positions = chain.scratch(n + 1, index), allocate(queue, "places", n + 1, index)
     enqueue_scan(chain, numbers, number, n, kind="pointers")
@@ -110,7 +110,7 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     return Aggregates(joined, positions, n_aggregates, n_joined)
 
 
-class _Graph(NamedTuple):
+class _OrderedGraph(NamedTuple):
     """The order of nodes, as kernels take it, and their neighbours."""
 
     shift: np.uint32
@@ -119,11 +119,11 @@ class _Graph(NamedTuple):
     indices: cl_array.Array
 
 
-def _advance(
+def _decide_active_nodes(
     chain: Chain,
     phases: tuple[tuple[Built, Advance], ...],
     launch: tuple[int, tuple[np.uint64, ...]],
-    graph: _Graph,
+    graph: _OrderedGraph,
     state: cl_array.Array,
 ) -> bool:
     """Find which nodes are in the set, by steps for those that are decided in them, and return True; waits.
@@ -154,8 +154,8 @@ def _advance(
     return True
 
 
-def _choose(
-    chain: Chain, choose: Built, launch: tuple[int, tuple[np.uint64, ...]], graph: _Graph, state: cl_array.Array
+def _decide_all_nodes(
+    chain: Chain, choose: Built, launch: tuple[int, tuple[np.uint64, ...]], graph: _OrderedGraph, state: cl_array.Array
 ) -> cl_array.Array:
     """Return which nodes are in the set, by steps for all of them; waits."""
     groups, sizes = launch

@@ -15,11 +15,11 @@ from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._solvers.aggregation.kernels import Inverse, Nodes, Smoothing, Strength
 
-__all__ = ["inverse_diagonal", "nodes_of", "smoothing_values", "strong_entries"]
+__all__ = ["compute_smoothing_values", "invert_diagonal", "reduce_blocks", "select_strong_entries"]
 
 
 @door()
-def nodes_of(A: Matrix, block: int) -> Matrix:
+def reduce_blocks(A: Matrix, block: int) -> Matrix:
     """Return the matrix of A's nodes: for each block of ``block`` x ``block`` entries, all stored, their norm; A itself for 1."""
     if block == 1:
         return A
@@ -37,7 +37,7 @@ def nodes_of(A: Matrix, block: int) -> Matrix:
 
 
 @door()
-def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = None) -> Matrix:
+def select_strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = None) -> Matrix:
     """Return A's strong entries: those off the diagonal with ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, or A itself if theta is 0.
 
     ``diagonal`` has a_jj for each column; by default A's.
@@ -59,7 +59,7 @@ def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = No
 
 
 @door()
-def inverse_diagonal(A: Matrix) -> cl_array.Array:
+def invert_diagonal(A: Matrix) -> cl_array.Array:
     """Return the inverse of the diagonal of a matrix, 0 where the diagonal is 0 or has no entry."""
     queue, (data, indices, indptr) = A.queue, A.parts
     chain, n = Chain(queue, *A.parts), indptr.size - 1
@@ -72,7 +72,7 @@ def inverse_diagonal(A: Matrix) -> cl_array.Array:
 
 
 @door()
-def smoothing_values(A: Matrix, inverse: cl_array.Array, gain: float, first: int = 0) -> cl_array.Array:
+def compute_smoothing_values(A: Matrix, inverse: cl_array.Array, gain: float, first: int = 0) -> cl_array.Array:
     """Return the values of ``1 - gain D^-1 A`` at the entries of A, from the inverse of the diagonal D.
 
     ``first`` is the column of the first row's diagonal entry: past all columns if A lacks the columns of the diagonal.

@@ -16,13 +16,13 @@ from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._solvers.aggregation.kernels import Prolongator
 
-__all__ = ["MAX_ROW", "refresh_smoothed", "smooth_prolongator"]
+__all__ = ["MAX_ROW", "refresh_prolongator", "smooth_prolongator"]
 
 #: Entries of the longest row of A up to which a work-item makes each row of the prolongator: on CPU devices, and elsewhere.
 MAX_ROW = {True: 1024, False: 96}
 
 
-def _build_prolongator(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...]]:
+def _build_kernel(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...]]:
     """Return a kernel, work-groups, and the arguments that say how they share the rows."""
     types = name_of(A[2].dtype), name_of(A[0].dtype)
     built, record = chain.build(Prolongator.legal(chain.device, *types, phase, longest))
@@ -30,7 +30,7 @@ def _build_prolongator(chain: Chain, A: Parts, phase: str, longest: int) -> tupl
     return built, (groups, *sizes)
 
 
-def _of(gain: float, T: Parts) -> tuple[Any, ...]:
+def _pack_operand(gain: float, T: Parts) -> tuple[Any, ...]:
     """Return the gain and T as kernels take them: whether each row has an entry, which is then the one of the row's number."""
     values, columns, pointers = T
     real = np.zeros(0, values.dtype).real.dtype
@@ -58,11 +58,11 @@ def smooth_prolongator(
     """
     data, indices, indptr = A.parts
     chain, index, n_rows = Chain(queue, *A.parts, inverse, *T.parts), indptr.dtype, indptr.size - 1
-    (make, sizes), (pack, sizes_of_pack) = (_build_prolongator(chain, A.parts, phase, longest) for phase in ("make", "pack"))
+    (make, sizes), (pack, sizes_of_pack) = (_build_kernel(chain, A.parts, phase, longest) for phase in ("make", "pack"))
     counts, columns, sums = (
         chain.scratch(*scratch) for scratch in ((n_rows, index), (data.size, index), (data.size, data.dtype))
     )
-    chain.launch(make, *sizes, indptr, indices, data, inverse, *_of(gain, T.parts), counts, columns, sums)
+    chain.launch(make, *sizes, indptr, indices, data, inverse, *_pack_operand(gain, T.parts), counts, columns, sums)
     pointers = allocate(queue, "indptr", n_rows + 1, index)
     enqueue_scan(chain, counts, pointers, n_rows, kind="pointers")
     nnz = int(chain.read(pointers, 1, n_rows)[0])
@@ -72,14 +72,14 @@ def smooth_prolongator(
     return A.assembled(Structure.canonical(queue, T.shape, entries[1], pointers), entries[0])
 
 
-def refresh_smoothed(
+def refresh_prolongator(
     queue: cl.CommandQueue, A: Matrix, inverse: cl_array.Array, gain: float, T: Matrix, longest: int, P: Matrix
 ) -> cl_array.Array:
     """Overwrite the values of an earlier result of `smooth_prolongator` by those for others of A, and return them."""
     data, indices, indptr = A.parts
     sums, columns, pointers = P.parts
     chain = Chain(queue, *A.parts, inverse, *T.parts, columns, pointers, writes=(sums,))
-    built, sizes = _build_prolongator(chain, A.parts, "values", longest)
-    chain.launch(built, *sizes, indptr, indices, data, inverse, *_of(gain, T.parts), pointers, columns, sums)
+    built, sizes = _build_kernel(chain, A.parts, "values", longest)
+    chain.launch(built, *sizes, indptr, indices, data, inverse, *_pack_operand(gain, T.parts), pointers, columns, sums)
     chain.finish(sums)
     return sums

@@ -18,13 +18,13 @@ from clsparse_py._run.launch import Chain, spread
 from clsparse_py._solvers.aggregation.aggregates import Aggregates
 from clsparse_py._solvers.aggregation.kernels import Norms, Orthonormal, Tentative
 
-__all__ = ["tentative_prolongator"]
+__all__ = ["make_tentative_prolongator"]
 
 #: Relative norm below which a candidate counts as linearly dependent on earlier ones (Gram-Schmidt).
 _TOLERANCE = 1e-10
 
 
-def _normalise(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_array.Array) -> None:
+def _enqueue_normalised(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_array.Array) -> None:
     """Enqueue the prolongator of one candidate, and its norm in each aggregate, which one work-item adds up."""
     joined, positions, candidate = of_nodes
     values, indices, indptr = T
@@ -37,7 +37,7 @@ def _normalise(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_ar
     chain.launch(fill, groups, *rows, *blocks, joined, positions, candidate, indptr, indices, values, norms)
 
 
-def _orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], T: Parts, coarse: cl_array.Array) -> None:
+def _enqueue_orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], T: Parts, coarse: cl_array.Array) -> None:
     """Enqueue the prolongator, and the coarse candidates: columns are made orthonormal for each aggregate's list of nodes."""
     joined, positions, candidates = of_nodes
     values, indices, indptr = T
@@ -57,7 +57,7 @@ def _orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], T: Parts
 
 
 @door()
-def tentative_prolongator(
+def make_tentative_prolongator(
     queue: cl.CommandQueue, groups: Aggregates, candidates: cl_array.Array, block: int
 ) -> tuple[Matrix, cl_array.Array]:
     """Return a prolongator that holds candidates exactly, and the coarse candidates.
@@ -84,9 +84,9 @@ def tentative_prolongator(
     )
     coarse = allocate(queue, "candidates", (groups.n * columns, columns), dtype)
     if columns == 1 and chain.device.lanes_are_loops:
-        _normalise(chain, (joined, positions, flat), block, T, coarse)
+        _enqueue_normalised(chain, (joined, positions, flat), block, T, coarse)
     else:
-        _orthonormal(chain, (joined, positions, flat), (block, columns), T, coarse)
+        _enqueue_orthonormal(chain, (joined, positions, flat), (block, columns), T, coarse)
     chain.finish(*T, coarse)
     values, indices, indptr = T
     return Matrix.assembled(Structure.canonical(queue, (n_rows, groups.n * columns), indices, indptr), values), coarse

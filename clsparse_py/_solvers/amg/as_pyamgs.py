@@ -12,10 +12,10 @@ from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.amg.smoothers import Smoother
 from clsparse_py._solvers.linalg.problem import as_divided
 
-__all__ = ["as_pyamgs"]
+__all__ = ["convert_to_pyamg"]
 
 
-def as_pyamgs(ours: Sequence[Level]) -> Any:
+def convert_to_pyamg(ours: Sequence[Level]) -> Any:
     """Return levels as PyAMG's hierarchy; see `clsparse_py.amg.MultilevelSolver.to_pyamg`."""
     from pyamg.multilevel import MultilevelSolver as OfPyamg
 
@@ -26,7 +26,7 @@ def as_pyamgs(ours: Sequence[Level]) -> Any:
         if level.P is not None and level.R is not None:
             copied.P, copied.R = as_divided(level.P).whole(), as_divided(level.R).whole()
             copied.presmoother, copied.postsmoother = (
-                _on_host(smoother, copied.A) for smoother in (level.presmoother, level.postsmoother)
+                _make_host_smoother(smoother, copied.A) for smoother in (level.presmoother, level.postsmoother)
             )
         if level.B is not None and as_divided(level.A).all_sum is None:
             copied.B = level.B.get()
@@ -36,7 +36,7 @@ def as_pyamgs(ours: Sequence[Level]) -> Any:
     return hierarchy
 
 
-def _on_host(smoother: Smoother | None, A: Any) -> Any:
+def _make_host_smoother(smoother: Smoother | None, A: Any) -> Any:
     """Return a smoother as a function that PyAMG calls: of a matrix, x, which it writes to, and b."""
     from pyamg.relaxation import relaxation
 
@@ -50,12 +50,12 @@ def _on_host(smoother: Smoother | None, A: Any) -> Any:
     inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0) if smoother.scaled else 1
 
     def polynomial(A: Any, x: Any, b: Any) -> None:
-        x[...] = _smooth(A, inverse, smoother, b, x)
+        x[...] = _apply_smoother(A, inverse, smoother, b, x)
 
     return polynomial
 
 
-def _smooth(A: Any, inverse: Any, smoother: Smoother, b: Any, x: Any) -> Any:
+def _apply_smoother(A: Any, inverse: Any, smoother: Smoother, b: Any, x: Any) -> Any:
     """Return x after a smoother; ``inverse`` is that of the diagonal, or 1."""
     first, *further = (gain_of_step if np.iscomplexobj(x) else np.real(gain_of_step) for gain_of_step in smoother.coefficients)
     for _ in range(smoother.iterations):

@@ -19,7 +19,7 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device
 from clsparse_py._solvers.aggregation.kernels import MAX_INVERTED, DenseInverse
 
-__all__ = ["inverse", "inverse_values", "invert"]
+__all__ = ["compute_inverse_values", "invert_coarsest", "invert_on_host"]
 
 #: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
 _MAX_DENSE = 5000
@@ -29,7 +29,7 @@ _WORK_GROUP = 1024
 _ROUNDING = 1000
 
 
-def inverse(A: csr_array) -> csr_array:
+def invert_coarsest(A: csr_array) -> csr_array:
     """Return the inverse of a coarsest matrix, or its pseudoinverse, with all its entries, zeros too.
 
     Raises
@@ -37,19 +37,19 @@ def inverse(A: csr_array) -> csr_array:
     ValueError
         It is too large, or has values that are not finite.
     """
-    n, values = A.shape[0], inverse_values(A)
-    indices, indptr = (copy_to_device(A.queue, "an inverse", part) for part in _structure(n))
+    n, values = A.shape[0], compute_inverse_values(A)
+    indices, indptr = (copy_to_device(A.queue, "an inverse", part) for part in _dense_structure(n))
     return csr_array.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), values)
 
 
-def inverse_values(A: csr_array) -> cl_array.Array:
-    """Return the values of `inverse`, row by row."""
-    values = _by_group(A.queue, A.parts)
-    return copy_to_device(A.queue, "an inverse", invert(A.get()).data) if values is None else values
+def compute_inverse_values(A: csr_array) -> cl_array.Array:
+    """Return the values of `invert_coarsest`, row by row."""
+    values = _invert_by_work_group(A.queue, A.parts)
+    return copy_to_device(A.queue, "an inverse", invert_on_host(A.get()).data) if values is None else values
 
 
 @door()
-def _by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
+def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
     """Return the values of the inverse; None, for LAPACK, unless A is small, Hermitian and positive definite."""
     data, indices, indptr = parts
     chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
@@ -67,12 +67,12 @@ def _by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
     return inverse if is_definite and np.isfinite(largest + greatest) else None
 
 
-def _structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _dense_structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the columns and row pointers of a matrix with all its entries."""
     return np.tile(np.arange(n, dtype=np.int32), n), n * np.arange(n + 1, dtype=np.int32)
 
 
-def invert(A: Any) -> Any:
+def invert_on_host(A: Any) -> Any:
     """Return the inverse of a coarsest matrix by LAPACK; both are SciPy's.
 
     Raises
@@ -86,11 +86,11 @@ def invert(A: Any) -> Any:
     dense = A.toarray()
     if not np.isfinite(dense).all():
         raise ValueError("A: has values that are not finite, or too large")
-    inverse = _inverse(dense) if n else dense
-    return scipy.sparse.csr_array((inverse.ravel(), *_structure(n)), shape=(n, n))
+    inverse = _pseudoinvert(dense) if n else dense
+    return scipy.sparse.csr_array((inverse.ravel(), *_dense_structure(n)), shape=(n, n))
 
 
-def _inverse(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _pseudoinvert(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the pseudoinverse; of a matrix that is positive definite, far from singular, by Cholesky's factors."""
     scale, eps = np.abs(A).max(), float(np.finfo(A.dtype).eps)
     if np.abs(A - A.conj().T).max() <= _ROUNDING * eps * scale:

@@ -15,7 +15,7 @@ from pyopencl import array as cl_array
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.amg.levels import Level
-from clsparse_py._solvers.amg.products import Command, product
+from clsparse_py._solvers.amg.products import Command, bind_product
 from clsparse_py._solvers.amg.smoothers import Smoother
 from clsparse_py._solvers.krylov import multigrid as passes
 from clsparse_py._solvers.krylov.sweep import Pass, Sweeps
@@ -35,7 +35,9 @@ class _Room:
         self._chain, self._level, self._dtype, self._vectors = Chain(queue), level, dtype, dict[str, cl_array.Array]()
         n = as_divided(level.A).local.shape[0]
         self.sweeps = Sweeps(self._chain, n, dtype, passes.LAYOUT, max(len(self._gains), 1), as_divided(level.A).all_sum)
-        self.A, self.P, self.R = (None if matrix is None else _as(matrix, dtype) for matrix in (level.A, level.P, level.R))
+        self.A, self.P, self.R = (
+            None if matrix is None else _cast_matrix(matrix, dtype) for matrix in (level.A, level.P, level.R)
+        )
         self._matrices = level.A, level.P, level.R
         self._set_gains()
 
@@ -56,7 +58,7 @@ class _Room:
         scalars[: len(gains), 0] = gains if self._dtype.kind == "c" else np.real(gains)
         self.sweeps.set_all(scalars.ravel())
 
-    def follows(self) -> bool:
+    def follow_levels(self) -> bool:
         """Take over the level's new matrices; return False if commands bound before would not see the change."""
         current = self._level.A, self._level.P, self._level.R
         present = self.A, self.P, self.R
@@ -65,7 +67,7 @@ class _Room:
         self._set_gains()
         if "inverse" in self._vectors:
             inverse = self._vectors["inverse"]
-            self._chain.copy(inverse, _vector_as(self._level.inverse(), inverse.dtype), inverse.size)
+            self._chain.copy(inverse, _cast_vector(self._level.inverse(), inverse.dtype), inverse.size)
         return True
 
     def vector(self, name: str) -> cl_array.Array:
@@ -80,7 +82,7 @@ class _Room:
         if name not in self._vectors:
             inverse = self.vector(name)
             if smoother.scaled:
-                self._chain.copy(inverse, _vector_as(self._level.inverse(), inverse.dtype), inverse.size)
+                self._chain.copy(inverse, _cast_vector(self._level.inverse(), inverse.dtype), inverse.size)
             else:
                 self.sweeps.fill(inverse, 1)
         return self._vectors[name]
@@ -95,14 +97,14 @@ class _Room:
         return range(n_before, n_before + n_after) if is_after else range(n_before)
 
 
-def _as(A: Any, dtype: np.dtype[Any]) -> Any:
+def _cast_matrix(A: Any, dtype: np.dtype[Any]) -> Any:
     """Return a matrix cast so that its products with vectors of a dtype have that dtype."""
     matrix = A if np.result_type(A.dtype, dtype) == dtype else cast_to(A, dtype)
-    as_divided(matrix).mapped(_ready, _ready)
+    as_divided(matrix).mapped(_await_matrix, _await_matrix)
     return matrix
 
 
-def _ready(A: csr_array) -> csr_array:
+def _await_matrix(A: csr_array) -> csr_array:
     """Return a matrix once it is valid, and there."""
     A.require_valid()
     for part in A.parts:
@@ -111,7 +113,7 @@ def _ready(A: csr_array) -> csr_array:
     return A
 
 
-def _vector_as(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+def _cast_vector(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return a device vector in a dtype: itself, if it has that."""
     return values if values.dtype == dtype else values.astype(dtype)
 
@@ -135,15 +137,15 @@ class Workspace:
     def __init__(self, levels: Sequence[Level], coarse: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> None:
         self.queue, self.lock = queue, threading.RLock()
         self._rooms = [_Room(queue, dtype, level) for level in levels]
-        self._coarse = _as(coarse, dtype)
+        self._coarse = _cast_matrix(coarse, dtype)
         self._is_plain = self._coarse is coarse
         self._known: dict[tuple[Any, ...], list[Command]] = {}
         self._own = tuple(self.finest.vector() for _ in range(3))
         self._is_lent = False
 
-    def follows(self) -> bool:
+    def follow_levels(self) -> bool:
         """Take over what changed in the levels; return False if another workspace is needed."""
-        followed = [room.follows() for room in self._rooms]
+        followed = [room.follow_levels() for room in self._rooms]
         return self._is_plain and all(followed)
 
     @contextmanager
@@ -163,7 +165,7 @@ class Workspace:
             self.finest.copy(x, vectors[1])
             self._is_lent = is_other
 
-    def _once(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
+    def _cache_commands(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
         """Return commands on vectors, cached if the vectors are the workspace's own."""
         if not any(vector is own_vector for own_vector in self._own):
             return make()
@@ -176,27 +178,27 @@ class Workspace:
         """The passes over vectors of the finest level."""
         return self._rooms[0].sweeps
 
-    def residual(self, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array) -> list[Command]:
+    def bind_residual(self, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array) -> list[Command]:
         """Return the commands that compute ``r = b - A x`` and begin the sum of its squares."""
         level = self._rooms[0]
         assert level.A is not None
         A, q = level.A, level.vector("q")
-        return self._once(
-            ("residual",), b, lambda: [product(self.queue, A, x, q), level.bind(passes.RESIDUAL_NORM, b=b, q=q, r=r)]
+        return self._cache_commands(
+            ("residual",), b, lambda: [bind_product(self.queue, A, x, q), level.bind(passes.RESIDUAL_NORM, b=b, q=q, r=r)]
         )
 
-    def norm(self, r: cl_array.Array) -> float:
+    def compute_norm(self, r: cl_array.Array) -> float:
         """Return the norm of a vector; waits."""
-        for command in self._once(("norm",), r, lambda: [self._rooms[0].bind(passes.NORM, r=r)]):
+        for command in self._cache_commands(("norm",), r, lambda: [self._rooms[0].bind(passes.NORM, r=r)]):
             command()
-        return self.last_norm()
+        return self.read_norm()
 
-    def last_norm(self) -> float:
+    def read_norm(self) -> float:
         """Return the norm of the vector of which the sum of squares was begun last; waits."""
         with np.errstate(all="ignore"):
             return float(np.sqrt(self.finest.totals()["rr"].real))
 
-    def cycle(
+    def bind_cycle(
         self, kind: str, repeats: int, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array | None = None
     ) -> list[Command]:
         """Return the commands of one cycle on the finest level.
@@ -213,17 +215,17 @@ class Workspace:
             The residual of x. None: x is to be made from 0, whatever is in it.
         """
         key = "cycle", kind, repeats, r is None
-        return self._once(key, b, lambda: self._level(0, kind, repeats, b, x, from_zero=r is None, r=r))
+        return self._cache_commands(key, b, lambda: self._bind_level(0, kind, repeats, b, x, from_zero=r is None, r=r))
 
-    def _inner(self, number: int, kind: str, repeats: int, *, from_zero: bool) -> list[Command]:
+    def _bind_inner(self, number: int, kind: str, repeats: int, *, from_zero: bool) -> list[Command]:
         """Return the commands of a cycle on a coarser level, on its own vectors."""
         key = number, kind, repeats, from_zero
         if key not in self._known:
             level = self._rooms[number]
-            self._known[key] = self._level(number, kind, repeats, level.vector("b"), level.vector("x"), from_zero=from_zero)
+            self._known[key] = self._bind_level(number, kind, repeats, level.vector("b"), level.vector("x"), from_zero=from_zero)
         return self._known[key]
 
-    def _level(
+    def _bind_level(
         self,
         number: int,
         kind: str,
@@ -236,31 +238,32 @@ class Workspace:
     ) -> list[Command]:
         """Return the commands of one cycle on a level: smoothing, coarse correction, smoothing."""
         if number == len(self._rooms) - 1:
-            return [product(self.queue, self._coarse, b, x)]
+            return [bind_product(self.queue, self._coarse, b, x)]
         level, below = self._rooms[number], self._rooms[number + 1]
         assert level.A is not None
         assert level.R is not None
         assert level.P is not None
-        commands = self._smooth(level, False, b, x, from_zero=from_zero, r=r)
+        commands = self._bind_smoother(level, False, b, x, from_zero=from_zero, r=r)
         q, residual = level.vector("q"), level.vector("r")
-        commands.append(product(self.queue, level.A, x, q))
+        commands.append(bind_product(self.queue, level.A, x, q))
         commands.append(level.bind(passes.RESIDUAL, b=b, q=q, r=residual))
-        commands.append(product(self.queue, level.R, residual, below.vector("b")))
-        commands += self._correct(number + 1, kind, repeats)
-        commands.append(product(self.queue, level.P, below.vector("x"), x, adds=True))
-        return commands + self._smooth(level, True, b, x)
+        commands.append(bind_product(self.queue, level.R, residual, below.vector("b")))
+        commands += self._bind_correction(number + 1, kind, repeats)
+        commands.append(bind_product(self.queue, level.P, below.vector("x"), x, adds=True))
+        return commands + self._bind_smoother(level, True, b, x)
 
-    def _correct(self, number: int, kind: str, repeats: int) -> list[Command]:
+    def _bind_correction(self, number: int, kind: str, repeats: int) -> list[Command]:
         """Return the commands that solve for the correction on a coarser level: from its own b to its own x."""
         if number == len(self._rooms) - 1 or kind == "V":
-            return self._inner(number, "V", 0, from_zero=True)
+            return self._bind_inner(number, "V", 0, from_zero=True)
         if kind == "W":
-            return self._inner(number, "W", 0, from_zero=True) + self._inner(number, "W", 0, from_zero=False)
+            return self._bind_inner(number, "W", 0, from_zero=True) + self._bind_inner(number, "W", 0, from_zero=False)
         if kind == "F":
-            return self._inner(number, "F", repeats, from_zero=True) + repeats * self._inner(number, "V", 0, from_zero=False)
-        return self._k_cycle(number, kind, repeats)
+            v_cycle = self._bind_inner(number, "V", 0, from_zero=False)
+            return self._bind_inner(number, "F", repeats, from_zero=True) + repeats * v_cycle
+        return self._bind_k_cycle(number, kind, repeats)
 
-    def _k_cycle(self, number: int, kind: str, repeats: int) -> list[Command]:
+    def _bind_k_cycle(self, number: int, kind: str, repeats: int) -> list[Command]:
         """Return two steps of the conjugate gradient method, preconditioned by a cycle on the same level."""
         level = self._rooms[number]
         assert level.A is not None
@@ -270,7 +273,11 @@ class Workspace:
         def solve(p: cl_array.Array, q: cl_array.Array) -> list[Command]:
             ones = kind == "AMLI"
             begin: list[Command] = [functools.partial(level.sweeps.fill, p, 1)] if ones else []
-            return [*begin, *self._level(number, kind, repeats, b, p, from_zero=not ones), product(self.queue, level.A, p, q)]
+            return [
+                *begin,
+                *self._bind_level(number, kind, repeats, b, p, from_zero=not ones),
+                bind_product(self.queue, level.A, p, q),
+            ]
 
         (p, q), (p_second, q_second) = directions
         return [
@@ -283,7 +290,7 @@ class Workspace:
             level.bind(passes.K_SECOND, p=p_second, x=x),
         ]
 
-    def _smooth(
+    def _bind_smoother(
         self,
         level: _Room,
         is_after: bool,
@@ -305,12 +312,12 @@ class Workspace:
             is_first = from_zero and not step
             inverse = level.inverse(smoother)
             if len(smoother.coefficients) == 1:
-                commands += self._jacobi(level, parts[0], b, x, residual, inverse, is_first)
+                commands += self._bind_jacobi(level, parts[0], b, x, residual, inverse, is_first)
             else:
-                commands += self._polynomial(level, parts, b, x, residual, inverse)
+                commands += self._bind_polynomial(level, parts, b, x, residual, inverse)
         return commands
 
-    def _jacobi(
+    def _bind_jacobi(
         self,
         level: _Room,
         gain: int,
@@ -326,9 +333,9 @@ class Workspace:
             return [level.bind(step, gain, r=r, inverse=inverse, x=x)]
         assert level.A is not None
         q = level.vector("q")
-        return [product(self.queue, level.A, x, q), level.bind(passes.JACOBI, gain, b=b, q=q, inverse=inverse, x=x)]
+        return [bind_product(self.queue, level.A, x, q), level.bind(passes.JACOBI, gain, b=b, q=q, inverse=inverse, x=x)]
 
-    def _polynomial(
+    def _bind_polynomial(
         self,
         level: _Room,
         parts: range,
@@ -341,11 +348,11 @@ class Workspace:
         first, *between, last = parts
         assert level.A is not None
         q, s, h = (level.vector(name) for name in ("q", "s", "h"))
-        multiply = product(self.queue, level.A, h, q)
+        multiply = bind_product(self.queue, level.A, h, q)
         commands: list[Command] = []
         if r is None:
             r = level.vector("r")
-            commands += [product(self.queue, level.A, x, q), level.bind(passes.RESIDUAL, b=b, q=q, r=r)]
+            commands += [bind_product(self.queue, level.A, x, q), level.bind(passes.RESIDUAL, b=b, q=q, r=r)]
         commands.append(level.bind(passes.POLYNOMIAL_BEGIN, first, r=r, inverse=inverse, s=s, h=h))
         for gain in between:
             commands += [multiply, level.bind(passes.POLYNOMIAL_STEP, gain, s=s, q=q, inverse=inverse, h=h)]

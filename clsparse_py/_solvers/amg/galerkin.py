@@ -13,7 +13,7 @@ from clsparse_py._ground.errors import require_name
 from clsparse_py._ground.records import SetOnce
 from clsparse_py._operations.spgemm import SpgemmPlan, plan_and_multiply, spgemm_estimate, spgemm_plan
 
-__all__ = ["RapPlan", "plan_rap", "rap_plan"]
+__all__ = ["RapPlan", "plan_and_multiply_rap", "rap_plan"]
 
 Order = Literal["auto", "R(AP)", "(RA)P"]
 
@@ -104,7 +104,9 @@ def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
     queue = queue_in((R, A, P)) or default_queue()
     R, A, P = (on_device(queue, operand).tocsr() for operand in (R, A, P))
     products = (
-        {"R(AP)": _products(A, P, R, from_left=True), "(RA)P": _products(R, A, P, from_left=False)} if order == "auto" else {}
+        {"R(AP)": _estimate_products(A, P, R, from_left=True), "(RA)P": _estimate_products(R, A, P, from_left=False)}
+        if order == "auto"
+        else {}
     )
     cheapest = min(products, key=lambda name: products[name]) if products else order
     if cheapest == "R(AP)":
@@ -114,14 +116,14 @@ def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
     return RapPlan(first, spgemm_plan(first(), P), cheapest, products)
 
 
-def plan_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
+def plan_and_multiply_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
     """Return a plan of ``R (A P)`` and the product, each part of which is made once for both."""
     first, product = plan_and_multiply(A, P)
     last, product_values = plan_and_multiply(R, product)
     return RapPlan(first, last, "R(AP)", {}), product_values
 
 
-def _products(X: csr_array, Y: csr_array, other: csr_array, *, from_left: bool) -> float:
+def _estimate_products(X: csr_array, Y: csr_array, other: csr_array, *, from_left: bool) -> float:
     """Return about how many multiplications X Y takes, and the product of ``other`` with it, from the left or from the right."""
     estimate = spgemm_estimate(X, Y)
     # Each product of a smoothed prolongator with its matrix meets others at its place: entries are at most so many.

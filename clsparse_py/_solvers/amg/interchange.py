@@ -12,7 +12,7 @@ import pyopencl as cl
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
 from clsparse_py._solvers.amg.levels import Level
-from clsparse_py._solvers.amg.smoothers import Smoother, smoother_of
+from clsparse_py._solvers.amg.smoothers import Smoother, make_smoother
 from clsparse_py._solvers.amg.solver import MultilevelSolver
 
 __all__ = ["from_pyamg"]
@@ -59,25 +59,25 @@ def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None =
     for number, theirs in enumerate(ml.levels):
         is_last = number == len(ml.levels) - 1
         parts = (theirs.A, None, None) if is_last else (theirs.A, theirs.P, theirs.R)
-        level = Level(*(None if matrix is None else _csr(matrix, queue) for matrix in parts))  # type: ignore[arg-type]
+        level = Level(*(None if matrix is None else _copy_matrix(matrix, queue) for matrix in parts))  # type: ignore[arg-type]
         level.symmetric = getattr(theirs.A, "symmetry", None) == "symmetric"
         if not is_last and smoother is not None:
-            level.presmoother = level.postsmoother = smoother_of("smoother", smoother, level.rho)
+            level.presmoother = level.postsmoother = make_smoother("smoother", smoother, level.rho)
         elif not is_last:
             level.presmoother, level.postsmoother = (
-                _smoother(number, matrix) for matrix in (theirs.presmoother, theirs.postsmoother)
+                _read_smoother(number, matrix) for matrix in (theirs.presmoother, theirs.postsmoother)
             )
         levels.append(level)
     return MultilevelSolver(levels)
 
 
-def _csr(A: Any, queue: cl.CommandQueue | None) -> csr_array:
+def _copy_matrix(A: Any, queue: cl.CommandQueue | None) -> csr_array:
     """Return a matrix of SciPy's as a `csr_array` of inexact values on the device."""
     rows = A.tocsr()
     return csr_array(rows if rows.dtype.kind in "fc" else rows.astype(np.float64), queue=queue)
 
 
-def _smoother(number: int, theirs: Any) -> Smoother | None:
+def _read_smoother(number: int, theirs: Any) -> Smoother | None:
     """Return a smoother of PyAMG, a function that it made."""
     function = theirs.func if isinstance(theirs, functools.partial) else theirs
     name = getattr(function, "__name__", "")

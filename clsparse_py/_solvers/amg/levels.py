@@ -12,8 +12,8 @@ from pyopencl import array as cl_array
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._operations.spmv import get_spmv_plan
 from clsparse_py._run.launch import Chain
-from clsparse_py._solvers.aggregation.graph import inverse_diagonal, smoothing_values
-from clsparse_py._solvers.amg.products import product
+from clsparse_py._solvers.aggregation.graph import compute_smoothing_values, invert_diagonal
+from clsparse_py._solvers.amg.products import bind_product
 from clsparse_py._solvers.amg.smoothers import Smoother
 from clsparse_py._solvers.krylov import multigrid as passes
 from clsparse_py._solvers.krylov.radius import spectral_radius
@@ -73,7 +73,7 @@ class Level:
         """Return the inverse of the diagonal, of this rank's own rows, 0 where that is 0; made at the first call."""
         if self._inverse is None:
             A = as_divided(self.A).local
-            self._inverse = inverse_diagonal(A)
+            self._inverse = invert_diagonal(A)
         return self._inverse
 
     def longest_row(self) -> int:
@@ -91,7 +91,7 @@ class Level:
         if self._rho is None:
             A = self.A
             queue, steps, begin = A.queue, min(_STEPS, A.shape[0]), as_divided(A).begin
-            multiply = functools.partial(product, queue, A)
+            multiply = functools.partial(bind_product, queue, A)
             radius = spectral_radius(
                 Chain(queue), multiply, self.inverse(), steps, begin, as_divided(A).all_sum, symmetric=self.symmetric
             )
@@ -116,7 +116,10 @@ class Level:
         sweeps.fill(sweeps.scalars, -gain)
         result, q = sweeps.vector(), sweeps.vector()
         sweeps.copy(result, x)
-        commands = product(queue, A, result, q), sweeps.bind(passes.JACOBI_OF_RESIDUAL, r=q, inverse=self.inverse(), x=result)
+        commands = (
+            bind_product(queue, A, result, q),
+            sweeps.bind(passes.JACOBI_OF_RESIDUAL, r=q, inverse=self.inverse(), x=result),
+        )
         for command in iterations * commands:
             command()
         return result.reshape(x.shape)  # type: ignore[no-any-return, no-untyped-call] # PyOpenCL's
@@ -126,7 +129,7 @@ class Level:
         inverse, gain = self.inverse(), omega / self.rho()
 
         def smoothed(part: csr_array, first: int = 0) -> csr_array:
-            return part.with_values(smoothing_values(part, inverse, gain, first) if part.nnz else part.data)
+            return part.with_values(compute_smoothing_values(part, inverse, gain, first) if part.nnz else part.data)
 
         # The diagonal is beside others' columns.
         return as_divided(self.A).mapped(smoothed, lambda part: smoothed(part, part.shape[1]))

@@ -15,13 +15,13 @@ from clsparse_py._operations.spmv import get_spmv_plan
 from clsparse_py._run.launch import enqueue_fill
 from clsparse_py._solvers.linalg.problem import as_divided
 
-__all__ = ["Command", "product"]
+__all__ = ["Command", "bind_product"]
 
 #: Enqueues a command, or several.
 Command = Callable[[], object]
 
 
-def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array, *, adds: bool = False) -> Command:
+def bind_product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array, *, adds: bool = False) -> Command:
     """Return the command that enqueues ``y = A x`` or, with ``adds``, ``y += A x``.
 
     Parameters
@@ -36,8 +36,8 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
     of_ranks = as_divided(A)
     local, around = of_ranks.local, of_ranks.around(queue, x, y)
     if not around:
-        return _own_product(queue, local, x, y, adds)
-    command = _own_product(queue, local, x, y, adds) if local.nnz else None
+        return _bind_local_product(queue, local, x, y, adds)
+    command = _bind_local_product(queue, local, x, y, adds) if local.nnz else None
     begin, end = around
 
     def enqueue() -> None:
@@ -54,6 +54,6 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
 
 
 @door()
-def _own_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
+def _bind_local_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
     """Return the command of a product with a matrix on one device, or with a rank's diagonal block."""
     return get_spmv_plan(A).bound(queue, A, x, y, *((1, 1) if adds else (None, None)))

@@ -18,23 +18,23 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.hosted import on_host, queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue, describe
-from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.values import map_values
 from clsparse_py._operations.spgemm import SpgemmPlan, spgemm_plan
+from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import from_host
-from clsparse_py._solvers.aggregation.aggregates import aggregates
-from clsparse_py._solvers.aggregation.graph import nodes_of, strong_entries
-from clsparse_py._solvers.aggregation.prolongator import MAX_ROW, refresh_smoothed, smooth_prolongator
-from clsparse_py._solvers.aggregation.tentative import tentative_prolongator
-from clsparse_py._solvers.amg.galerkin import RapPlan, plan_rap
+from clsparse_py._solvers.aggregation.aggregates import aggregate_nodes
+from clsparse_py._solvers.aggregation.graph import reduce_blocks, select_strong_entries
+from clsparse_py._solvers.aggregation.prolongator import MAX_ROW, refresh_prolongator, smooth_prolongator
+from clsparse_py._solvers.aggregation.tentative import make_tentative_prolongator
+from clsparse_py._solvers.amg.galerkin import RapPlan, plan_and_multiply_rap
 from clsparse_py._solvers.amg.levels import Level
-from clsparse_py._solvers.amg.smoothers import as_list, smoother_of, unpack
+from clsparse_py._solvers.amg.smoothers import list_by_level, make_smoother, unpack
 from clsparse_py._solvers.amg.solver import MultilevelSolver
 from clsparse_py._solvers.linalg.problem import as_divided
 
-__all__ = ["Options", "check_candidates", "improve", "levels_of", "smoothed_aggregation_solver"]
+__all__ = ["Options", "build_levels", "check_candidates", "smooth_candidates", "smoothed_aggregation_solver"]
 
 _log = logging.getLogger(__name__)
 
@@ -88,17 +88,21 @@ class Options:
         max_levels, max_coarse = operator.index(max_levels), None if max_coarse is None else operator.index(max_coarse)
         if max_levels < 1 or (max_coarse is not None and max_coarse < 1):
             raise ValueError(f"max_levels, max_coarse: must be at least 1, are {max_levels} and {max_coarse}")
-        readers: dict[str, Callable[[Any], Any]] = {"strength": _theta, "smooth": _omegas, "improve_candidates": _improvement}
+        readers: dict[str, Callable[[Any], Any]] = {
+            "strength": _read_theta,
+            "smooth": _read_omegas,
+            "improve_candidates": _read_improvement,
+        }
         lists: dict[str, list[Any]] = {
-            name: [readers[name](entry) for entry in as_list(name, option)] for name, option in named.items()
+            name: [readers[name](entry) for entry in list_by_level(name, option)] for name, option in named.items()
         }
         for name, option in smoothers.items():
-            lists[name] = as_list(name, option)
+            lists[name] = list_by_level(name, option)
             for entry in lists[name]:
-                smoother_of(name, entry, lambda: 1.0)
+                make_smoother(name, entry, lambda: 1.0)
         return cls(symmetry, max_levels=max_levels, max_coarse=max_coarse, **lists)
 
-    def at(self, name: str, level: int) -> Any:
+    def at_level(self, name: str, level: int) -> Any:
         """Return an option that counts for a level."""
         values = getattr(self, name)
         return values[min(level, len(values) - 1)]
@@ -126,16 +130,16 @@ class _Step:
         ``below`` is the one of before, of which the values are overwritten, as those of P and R are.
         """
         A, queue = level.A, level.A.queue
-        level.P = P = self._prolongator(queue, level)
+        level.P = P = self._make_prolongator(queue, level)
         self._transposed = self._transposed or P.transpose_plan()
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
         level.R = self._transposed(map_values(queue, P.data, "conjugate") if is_conjugate else P.data, out=level.R)
         if self._galerkin is None:
-            self._galerkin, coarse = plan_rap(level.R, A, P)
+            self._galerkin, coarse = plan_and_multiply_rap(level.R, A, P)
             return coarse
         return self._galerkin(level.R.data, A.data, P.data, out=below)
 
-    def _prolongator(self, queue: cl.CommandQueue, level: Level) -> csr_array:
+    def _make_prolongator(self, queue: cl.CommandQueue, level: Level) -> csr_array:
         """Return the smoothed prolongator; that of before is overwritten."""
         A = level.A
         P: csr_array = A.sharing(self._T)
@@ -146,7 +150,7 @@ class _Step:
         if self._is_direct:
             operands = queue, A, level.inverse(), omegas[0] / level.rho(), P, level.longest_row()
             if len(omegas) == 1 and level.P is not None:
-                level.P.data = refresh_smoothed(*operands, level.P)
+                level.P.data = refresh_prolongator(*operands, level.P)
                 return level.P  # type: ignore[no-any-return] # a csr_array
             try:
                 P, omegas = smooth_prolongator(*operands), omegas[1:]
@@ -251,16 +255,18 @@ def smoothed_aggregation_solver(
     named = {"strength": strength, "smooth": smooth, "improve_candidates": improve_candidates}
     smoothers = {"presmoother": presmoother, "postsmoother": postsmoother}
     read = functools.partial(Options.read, symmetry, named, smoothers, max_levels, max_coarse)
-    solver: MultilevelSolver = as_divided(A).multigrid(B, read, _on_one_device)
+    solver: MultilevelSolver = as_divided(A).multigrid(B, read, _set_up_on_one_device)
     return solver
 
 
 @door()
-def _on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
+def _set_up_on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
     """Return the hierarchy of a matrix on one device."""
-    finest, blocksize = _matrix(A)
-    level = Level(finest, B=_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric")
-    return MultilevelSolver(*levels_of(level, options, _step))
+    finest, blocksize = _read_matrix(A)
+    level = Level(
+        finest, B=_read_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric"
+    )
+    return MultilevelSolver(*build_levels(level, options, _coarsen))
 
 
 class Coarsening(Protocol):
@@ -272,7 +278,7 @@ class Coarsening(Protocol):
         """Set a level's P and R for the values that its matrix has, and return the matrix of the next level."""
 
 
-def levels_of(
+def build_levels(
     finest: Level, options: Options, step_of: Callable[[Level, int, Options], Coarsening | None]
 ) -> tuple[list[Level], Callable[[list[Level]], None]]:
     """Return the levels of a hierarchy, and what sets them anew for other values of the finest matrix.
@@ -292,7 +298,7 @@ def levels_of(
         steps.append(step)
         columns = int(step.B.shape[1])
         levels.append(Level(step.run(levels[-1]), B=step.B, blocksize=columns, symmetric=levels[0].symmetric))
-    _smooth(levels, options)
+    _set_smoothers(levels, options)
 
     def refresh(levels: list[Level]) -> None:
         """Set the levels anew for the values that the finest matrix has now."""
@@ -300,32 +306,32 @@ def levels_of(
             level.changed()
             below.A = step.run(level, below.A)
         levels[-1].changed()
-        _smooth(levels, options)
+        _set_smoothers(levels, options)
 
     return levels, refresh
 
 
-def _smooth(levels: list[Level], options: Options) -> None:
+def _set_smoothers(levels: list[Level], options: Options) -> None:
     """Set the smoothers of all levels but the coarsest."""
     for number, level in enumerate(levels[:-1]):
-        level.presmoother = smoother_of("presmoother", options.at("presmoother", number), level.rho)
-        level.postsmoother = smoother_of("postsmoother", options.at("postsmoother", number), level.rho)
+        level.presmoother = make_smoother("presmoother", options.at_level("presmoother", number), level.rho)
+        level.postsmoother = make_smoother("postsmoother", options.at_level("postsmoother", number), level.rho)
 
 
-def _step(level: Level, number: int, options: Options) -> _Step | None:
+def _coarsen(level: Level, number: int, options: Options) -> _Step | None:
     """Return the step to the next coarser level, with its candidates made; None if that level were no smaller."""
-    graph = strong_entries(nodes_of(level.A, level.blocksize), options.at("strength", number))
+    graph = select_strong_entries(reduce_blocks(level.A, level.blocksize), options.at_level("strength", number))
     queue = level.A.queue
-    groups = aggregates(queue, graph.indices, graph.indptr)
-    improve(level, *options.at("improve_candidates", number))
+    groups = aggregate_nodes(queue, graph.indices, graph.indptr)
+    smooth_candidates(level, *options.at_level("improve_candidates", number))
     assert level.B is not None
     if not groups.n or groups.n * level.B.shape[1] >= level.A.shape[0]:
         return None
-    T, coarse = tentative_prolongator(queue, groups, level.B, level.blocksize)
-    return _Step(coarse, T, options.at("smooth", number), options.symmetry)
+    T, coarse = make_tentative_prolongator(queue, groups, level.B, level.blocksize)
+    return _Step(coarse, T, options.at_level("smooth", number), options.symmetry)
 
 
-def improve(level: Level, omega: float, iterations: int) -> None:
+def smooth_candidates(level: Level, omega: float, iterations: int) -> None:
     """Take steps of the Jacobi method to ``A B = 0`` with a level's candidates."""
     B = level.B
     assert B is not None
@@ -340,7 +346,7 @@ def improve(level: Level, omega: float, iterations: int) -> None:
     level.B = B
 
 
-def _improvement(option: Any) -> tuple[float, int]:
+def _read_improvement(option: Any) -> tuple[float, int]:
     """Return the gain of steps that smooth candidates, and how many."""
     name, options = unpack(option)
     if name not in ("jacobi", None):
@@ -353,7 +359,7 @@ def _improvement(option: Any) -> tuple[float, int]:
     return omega, iterations
 
 
-def _theta(option: Any) -> float:
+def _read_theta(option: Any) -> float:
     """Return the threshold of strong entries."""
     name, options = unpack(option)
     if name not in ("symmetric", None):
@@ -366,7 +372,7 @@ def _theta(option: Any) -> float:
     return theta
 
 
-def _omegas(option: Any) -> tuple[float, ...]:
+def _read_omegas(option: Any) -> tuple[float, ...]:
     """Return the gain of each step by which prolongators are smoothed."""
     name, options = unpack(option)
     if name not in ("jacobi", None):
@@ -379,7 +385,7 @@ def _omegas(option: Any) -> tuple[float, ...]:
     return (omega,) * degree
 
 
-def _matrix(A: Any) -> tuple[csr_array, int]:
+def _read_matrix(A: Any) -> tuple[csr_array, int]:
     """Return a matrix on the device, in canonical format and of inexact values, and how many unknowns a node has."""
     blocksize = 1
     if getattr(A, "format", None) == "bsr":
@@ -400,7 +406,7 @@ def _matrix(A: Any) -> tuple[csr_array, int]:
     return csr_array.sharing(matrix), blocksize
 
 
-def _candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
+def _read_candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
     """Return the candidates on the device, a row for each unknown."""
     if B is None and blocksize == 1 and A.shape[0]:
         ones, chain = allocate(A.queue, "candidates", (A.shape[0], 1), A.dtype), Chain(A.queue)

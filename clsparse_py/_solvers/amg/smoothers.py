@@ -10,7 +10,7 @@ import numpy as np
 
 from clsparse_py._ground.records import dataclass
 
-__all__ = ["Smoother", "as_list", "smoother_of", "unpack"]
+__all__ = ["Smoother", "list_by_level", "make_smoother", "unpack"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def unpack(option: Any) -> tuple[Any, dict[str, Any]]:
     return option, {}
 
 
-def as_list(name: str, option: Any) -> list[Any]:
+def list_by_level(name: str, option: Any) -> list[Any]:
     """Return an option as a list with an entry for each level; a tuple that is not (name, options) is a list.
 
     Raises
@@ -65,12 +65,12 @@ def as_list(name: str, option: Any) -> list[Any]:
     return entries
 
 
-def _jacobi(rho: Callable[[], float], iterations: int = 1, omega: float = 1.0, withrho: bool = True) -> Smoother:
+def _make_jacobi(rho: Callable[[], float], iterations: int = 1, omega: float = 1.0, withrho: bool = True) -> Smoother:
     """Return the Jacobi smoother of a number of steps, damped by omega."""
-    return Smoother("jacobi", (omega / rho() if withrho else omega,), True, _count(iterations))
+    return Smoother("jacobi", (omega / rho() if withrho else omega,), True, _check_iterations(iterations))
 
 
-def _chebyshev(
+def _make_chebyshev(
     rho: Callable[[], float], degree: int = 3, lower_bound: float = 1 / 30, upper_bound: float = 1.1, iterations: int = 1
 ) -> Smoother:
     """Return the Chebyshev smoother of a degree for the upper part of the spectrum of D^-1 A."""
@@ -83,10 +83,10 @@ def _chebyshev(
     roots = (high + low) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(degree) + 0.5) / degree)
     # The polynomial that is 1 at 0 and has these roots is 1 - t p(t).
     polynomial = np.poly(roots)
-    return Smoother("chebyshev", tuple((-polynomial / polynomial[-1])[:-1].tolist()), True, _count(iterations))
+    return Smoother("chebyshev", tuple((-polynomial / polynomial[-1])[:-1].tolist()), True, _check_iterations(iterations))
 
 
-def _count(iterations: Any) -> int:
+def _check_iterations(iterations: Any) -> int:
     """Return the number of iterations of a smoother, checked."""
     number = operator.index(iterations)
     if number < 0:
@@ -95,10 +95,10 @@ def _count(iterations: Any) -> int:
 
 
 #: The smoothers by PyAMG's names.
-_KINDS: Mapping[str, Callable[..., Smoother]] = {"jacobi": _jacobi, "chebyshev": _chebyshev}
+_KINDS: Mapping[str, Callable[..., Smoother]] = {"jacobi": _make_jacobi, "chebyshev": _make_chebyshev}
 
 
-def smoother_of(name: str, option: Any, rho: Callable[[], float]) -> Smoother | None:
+def make_smoother(name: str, option: Any, rho: Callable[[], float]) -> Smoother | None:
     """Return a smoother for one level.
 
     Parameters

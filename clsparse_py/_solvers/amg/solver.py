@@ -20,8 +20,8 @@ from clsparse_py._build.plain import door
 from clsparse_py._matrix.matrix import Matrix, Sparse
 from clsparse_py._matrix.placement import place_part, vector
 from clsparse_py._run.launch import Chain
-from clsparse_py._solvers.amg.as_pyamgs import as_pyamgs
-from clsparse_py._solvers.amg.coarsest import inverse, inverse_values
+from clsparse_py._solvers.amg.as_pyamgs import convert_to_pyamg
+from clsparse_py._solvers.amg.coarsest import compute_inverse_values, invert_coarsest
 from clsparse_py._solvers.amg.cycles import CYCLES, Workspace
 from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.krylov.system import Apply, System
@@ -30,13 +30,13 @@ from clsparse_py._solvers.linalg.operators import DeviceOperator
 from clsparse_py._solvers.linalg.options import Options, check_limit, check_tolerance
 from clsparse_py._solvers.linalg.problem import solve_problem
 
-__all__ = ["MultilevelSolver", "Preconditioner", "cycle_named"]
+__all__ = ["MultilevelSolver", "Preconditioner", "read_cycle_name"]
 
 #: Krylov vectors between restarts of GMRES at most (restart).
 _COLUMNS = 20
 
 
-def _accelerator(name: str) -> Callable[..., Any] | None:
+def _find_solver(name: str) -> Callable[..., Any] | None:
     """Return the solver of a name in `clsparse_py.linalg`, or None."""
     return next((getattr(module, name) for module in (solvers, least_squares, of_scipy) if name in module.__all__), None)
 
@@ -65,11 +65,11 @@ class MultilevelSolver:
         self.levels = levels
         self._refreshed, self._is_own = refreshed, False
         self._workspaces: dict[tuple[int, str], Workspace] = {}
-        self._coarse = self._inverse()
+        self._coarse = self._invert_coarsest()
 
-    def _inverse(self) -> Any:
+    def _invert_coarsest(self) -> Any:
         """Return the inverse of the coarsest matrix."""
-        return inverse(self.levels[-1].A)
+        return invert_coarsest(self.levels[-1].A)
 
     def __repr__(self) -> str:
         nnz = [level.A.nnz for level in self.levels]
@@ -129,7 +129,7 @@ class MultilevelSolver:
             raise RuntimeError("refresh: this hierarchy was taken over, and does not tell how its prolongators were made")
         A = self.levels[0].A
         if isinstance(values, (Sparse, Matrix)) or scipy.sparse.issparse(values):
-            values = _values_of(values, A)
+            values = _read_values(values, A)
         data = vector("values", values)
         if data.shape != (A.nnz,):
             raise ValueError(f"values: must have the {A.nnz} entries of A, has shape {data.shape}")
@@ -137,13 +137,13 @@ class MultilevelSolver:
             raise TypeError(f"values: must have A's dtype, {A.dtype}, has {data.dtype}")
         placed_values = place_part(A.queue, "values", data, A.dtype, copy=True)
         if self._is_own:
-            _overwrite(A, placed_values)
+            _overwrite_values(A, placed_values)
         else:
             # The first values are the caller's.
             self.levels[0].A, self._is_own = A.with_values(placed_values), True
         refreshed(self.levels)
-        _overwrite(self._coarse, inverse_values(self.levels[-1].A))
-        self._workspaces = {key: space for key, space in self._workspaces.items() if space.follows()}
+        _overwrite_values(self._coarse, compute_inverse_values(self.levels[-1].A))
+        self._workspaces = {key: space for key, space in self._workspaces.items() if space.follow_levels()}
 
     def to_pyamg(self) -> Any:
         """Return the hierarchy as PyAMG's, with copies of its matrices on the host and the same smoothers.
@@ -164,7 +164,7 @@ class MultilevelSolver:
         >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(500, 500))
         >>> of_pyamg = sp.amg.smoothed_aggregation_solver(A).to_pyamg()  # doctest: +SKIP
         """
-        return as_pyamgs(self.levels)
+        return convert_to_pyamg(self.levels)
 
     def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
         """Return one cycle from 0 as an operator: ``M`` of the solvers here, which apply it on the device, and of SciPy's.
@@ -188,7 +188,7 @@ class MultilevelSolver:
         >>> info
         0
         """
-        return Preconditioner(self, cycle_named(cycle))
+        return Preconditioner(self, read_cycle_name(cycle))
 
     def solve(
         self,
@@ -243,7 +243,7 @@ class MultilevelSolver:
             An argument has a wrong shape, dtype or value; the message names it.
         """
         arguments = cycle, accel, tol, maxiter, cycles_per_level, residuals is not None
-        kind, method, tol, maxiter, repeats = self._checked(*arguments)
+        kind, method, tol, maxiter, repeats = self._check_options(*arguments)
         if method is not None:
             x, info = self._solve_accelerated(method, accel, b, x0, tol, maxiter, kind, callback, residuals)
         else:
@@ -256,7 +256,7 @@ class MultilevelSolver:
             x, info = solve_problem(read, self.levels[0].A, b, x0, None)
         return (x, info) if return_info else x
 
-    def _checked(
+    def _check_options(
         self,
         cycle: Any,
         accel: Any,
@@ -266,30 +266,31 @@ class MultilevelSolver:
         is_told: bool,  # noqa: ARG002 - of ranks
     ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
         """Return the options of `solve`, checked."""
-        method = _accelerator(accel) if isinstance(accel, str) else accel
+        method = _find_solver(accel) if isinstance(accel, str) else accel
         if accel is not None and not callable(method):
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
         if method is not None and not {"M", "kwargs"} & set(inspect.signature(method).parameters):
             raise ValueError(f"accel: must take a preconditioner M, which {accel!r} does not; use 'cg', 'minres' or 'gmres'")
-        return cycle_named(cycle), method, check_tolerance("tol", tol), check_limit("maxiter", maxiter), operator.index(repeats)
+        kind, rtol = read_cycle_name(cycle), check_tolerance("tol", tol)
+        return kind, method, rtol, check_limit("maxiter", maxiter), operator.index(repeats)
 
     def _iterate(self, system: System, kind: str, repeats: int, residuals: list[float] | None) -> int:
         """Solve a system by cycles, and return info."""
-        space = self._workspace(system.chain.queue, system.dtype)
+        space = self._get_workspace(system.chain.queue, system.dtype)
         if kind != "AMLI":  # whose cycles begin with ones, beside which the size of b counts
             system.scaling.scale_b()
         with space.borrow(system.b, system.x) as (b, x, r):
-            measured, cycle = space.residual(b, x, r), space.cycle(kind, repeats, b, x, r)
+            measured, cycle = space.bind_residual(b, x, r), space.bind_cycle(kind, repeats, b, x, r)
             with space.lock:
-                norm_of_b, unit = space.norm(b), 2.0**system.scaling.b
+                norm_of_b, unit = space.compute_norm(b), 2.0**system.scaling.b
             if not norm_of_b:
                 system.atol = system.rtol
             bound = max(system.rtol * norm_of_b, system.atol)
-            norm = _run(space, measured)
+            norm = _run_commands(space, measured)
             if residuals is not None:
                 residuals[:] = [norm * unit]
             for iteration in range(1, system.maxiter + 1):
-                norm = _run(space, [*cycle, *measured])
+                norm = _run_commands(space, [*cycle, *measured])
                 if residuals is not None:
                     residuals.append(norm * unit)
                 if system.callback is not None:
@@ -316,7 +317,7 @@ class MultilevelSolver:
 
         def report(x: Any) -> None:
             if residuals is not None:
-                residuals.append(self._residual(b, x))
+                residuals.append(self._compute_residual_norm(b, x))
             if callback is not None:
                 callback(x)
 
@@ -326,18 +327,18 @@ class MultilevelSolver:
             cycles = -(-maxiter // _COLUMNS)
             options |= {"callback_type": "x", "maxiter": cycles, "restart": maxiter // max(cycles, 1) or None}
         if residuals is not None:
-            residuals[:] = [self._residual(b, 0 * b if x0 is None else x0)]
+            residuals[:] = [self._compute_residual_norm(b, 0 * b if x0 is None else x0)]
         if residuals is not None or callback is not None:
             options["callback"] = report
         x, info = method(self.levels[0].A, b, x0=x0, M=self.aspreconditioner(kind), **options)
         return x, maxiter if accel == "gmres" and info else info
 
-    def _residual(self, b: Any, x: Any) -> float:
+    def _compute_residual_norm(self, b: Any, x: Any) -> float:
         """Return the norm of ``b - A x``."""
         r = b - (self.levels[0].A @ x).reshape(b.shape)
         return float(np.linalg.norm(r.get() if isinstance(r, cl_array.Array) else r))
 
-    def _workspace(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Workspace:
+    def _get_workspace(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Workspace:
         """Return the workspace of cycles on a queue, made at the first call."""
         key = queue.int_ptr, dtype.char
         if key not in self._workspaces:
@@ -345,14 +346,14 @@ class MultilevelSolver:
         return self._workspaces[key]
 
 
-def _overwrite(A: csr_array, values: cl_array.Array) -> None:
+def _overwrite_values(A: csr_array, values: cl_array.Array) -> None:
     """Overwrite the values of a matrix, which bound commands read."""
     chain = Chain(A.queue, values, writes=(A.data,))
     chain.copy(A.data, values, values.size)
     chain.finish(A.data)
 
 
-def _values_of(values: Any, A: csr_array) -> cl_array.Array:
+def _read_values(values: Any, A: csr_array) -> cl_array.Array:
     """Return the values of a matrix of A's structure.
 
     Raises
@@ -368,26 +369,26 @@ def _values_of(values: Any, A: csr_array) -> cl_array.Array:
     if (
         matrix.shape != A.shape
         or matrix.nnz != A.nnz
-        or not (shares_structure or (_same(matrix.indptr, A.indptr) and _same(matrix.indices, A.indices)))
+        or not (shares_structure or (_are_equal(matrix.indptr, A.indptr) and _are_equal(matrix.indices, A.indices)))
     ):
         raise ValueError("values: the matrix has another structure than A; set up another hierarchy")
     return matrix.data  # type: ignore[no-any-return]
 
 
-def _same(a: cl_array.Array, b: cl_array.Array) -> bool:
+def _are_equal(a: cl_array.Array, b: cl_array.Array) -> bool:
     """Return whether two arrays of integers are equal."""
     return a is b or bool(np.array_equal(a.get(), b.get()))
 
 
-def _run(space: Workspace, commands: list[Callable[[], object]]) -> float:
+def _run_commands(space: Workspace, commands: list[Callable[[], object]]) -> float:
     """Enqueue commands that end with a sum of squares, and return its root; waits."""
     with space.lock:
         for command in commands:
             command()
-        return space.last_norm()
+        return space.read_norm()
 
 
-def cycle_named(cycle: Any) -> str:
+def read_cycle_name(cycle: Any) -> str:
     """Return the name of a kind of cycle, as `CYCLES` has it."""
     name = str(cycle).upper()
     if name not in CYCLES:
@@ -405,13 +406,13 @@ class Preconditioner(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        space = self._hierarchy._workspace(queue, dtype)
+        space = self._hierarchy._get_workspace(queue, dtype)
         bound_cycle: list[Any] = [None, None, []]
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:
             # A solver comes with the same two vectors again and again.
             if bound_cycle[0] is not x or bound_cycle[1] is not y:
-                bound_cycle[:] = [x, y, space.cycle(self._kind, 1, x, y)]
+                bound_cycle[:] = [x, y, space.bind_cycle(self._kind, 1, x, y)]
             with space.lock:
                 for command in bound_cycle[2]:
                     command()

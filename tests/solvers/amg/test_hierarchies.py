@@ -287,7 +287,7 @@ def test_wrong_arguments(queue: cl.CommandQueue) -> None:
 def test_aggregates_are_the_same_everywhere(
     queue: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clsparse_py._solvers.aggregation.aggregates import aggregates
+    from clsparse_py._solvers.aggregation.aggregates import aggregate_nodes
 
     rng = np.random.default_rng(3)
     some = scipy.sparse.random_array((300, 300), density=0.01, rng=rng, format="csr")
@@ -301,7 +301,7 @@ def test_aggregates_are_the_same_everywhere(
             monkeypatch.setattr("clsparse_py._solvers.aggregation.kernels._WOKEN", 3)
         for case in cases:
             A = clsparse_py.csr_array(scipy.sparse.csr_array(case, dtype=np.float32), queue=queue)
-            results.append(aggregates(queue, A.indices, A.indptr))
+            results.append(aggregate_nodes(queue, A.indices, A.indptr))
             joined, place, n = of_host.aggregates(A.indices.get(), A.indptr.get())
             assert (n, place[-1]) == (results[-1].n, results[-1].n_joined)
             np.testing.assert_array_equal(joined, results[-1].joined.get())
@@ -313,7 +313,7 @@ def test_aggregates_are_the_same_everywhere(
 
 
 def test_coarsest_inverses(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
-    from clsparse_py._solvers.amg.coarsest import inverse
+    from clsparse_py._solvers.amg.coarsest import invert_coarsest
 
     rng = np.random.default_rng(4)
     for kind in ("cpu", "gpu"):
@@ -324,7 +324,7 @@ def test_coarsest_inverses(queue: cl.CommandQueue, take_as: Callable[..., None])
             # Those that are not definite, or not Hermitian, are left to the host.
             for matrix in (definite, definite - 30 * one, dense + one):
                 host = matrix.astype(np.complex64)
-                result = inverse(clsparse_py.csr_array(host, queue=queue)).toarray()
+                result = invert_coarsest(clsparse_py.csr_array(host, queue=queue)).toarray()
                 np.testing.assert_allclose(result @ host, one, atol=2e-3)
 
 
