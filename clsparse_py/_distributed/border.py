@@ -27,16 +27,16 @@ __all__ = ["Border", "copy_positions"]
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The numbers by which products of distributed matrices decide."""
+    """The thresholds of products of matrices over ranks."""
 
     operation = "distributed"
 
-    #: Share of rows with entries from which on all rows are multiplied, which reads and writes all of y.
+    #: Least share of rows with entries in other ranks' columns at which all rows are multiplied, and all of y is written.
     min_whole_share: float = number(0.5, "share of rows", most=1)
 
 
 def copy_positions(queue: cl.CommandQueue, subject: str, positions: np.ndarray[Any, Any]) -> cl_array.Array:
-    """Return positions in an array as a device array of int32, or of int64 if one of the positions needs that."""
+    """Return positions in an array as a device array of int32, or of int64 if a position exceeds int32."""
     is_wide = positions.size and positions.max() > INT32_MAX
     return copy_to_device(queue, subject, positions.astype(np.int64 if is_wide else np.int32))
 
@@ -48,11 +48,12 @@ def _add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: fl
 
 
 class Border:
-    """The rows of a matrix that have entries, found once for all products with its structure.
+    """The rows of a matrix that have entries, for products with all matrices of its structure.
 
     Parameters
     ----------
     A : csr_array
+        A rank's part in other ranks' columns.
     """
 
     def __init__(self, A: csr_array) -> None:
@@ -61,7 +62,7 @@ class Border:
         self._rows = np.flatnonzero(np.diff(indptr))
         self._border: csr_array | None = None
         if 0 < self._rows.size < Thresholds.of(describe(A.queue.device)).min_whole_share * A.shape[0]:
-            # Without empty rows entries stand where they stood; values are each product's.
+            # Without empty rows the entries keep their places; a product brings the values.
             row_pointers = copy_to_device(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
             structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, row_pointers, facts)
             self._border = csr_array.assembled(structure, A.indices)
@@ -69,7 +70,7 @@ class Border:
 
     @door()
     def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None = None) -> None:
-        """Enqueue ``out += alpha * A @ x`` for a matrix of the structure, on the queue of x and out, which is contiguous."""
+        """Enqueue ``out += alpha * A @ x`` on the queue of x and out; A has the border's structure, out is contiguous."""
         if not out.size:
             return
         if self._border is None:
@@ -82,7 +83,7 @@ class Border:
         chain.finish(out)
 
     def _locate_entries(self, A: csr_array, columns: int) -> cl_array.Array:
-        """Return the places of the rows' entries in a result of as many columns."""
+        """Return the positions of the border's rows in a row-major array of a number of columns; cached."""
         if columns not in self._places:
             positions = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)
             self._places[columns] = copy_positions(A.queue, "rows of the border", positions)

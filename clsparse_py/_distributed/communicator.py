@@ -17,7 +17,7 @@ from clsparse_py._precision.arithmetic import name_of
 
 __all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit", "describe_error", "mark_as_agreed"]
 
-#: The attribute of exceptions that every rank raises, or a `RankError` in its place.
+#: Attribute that marks an exception that all ranks raise, or a `RankError` in its place.
 _AGREED = "raised_by_all_ranks"
 
 
@@ -68,17 +68,18 @@ class Exchange(abc.ABC):
         self._bytes = sum(message.nbytes for message in self.sends.values())
 
     def start(self) -> None:
-        """Begin: the buffers sent hold their values, and no buffer is to be touched before `wait` returns."""
+        """Start sending the send buffers, which hold their values; no buffer is to be touched before `wait` returns."""
         self._counter.messages += len(self.sends)
         self._counter.bytes += self._bytes
         self._start()
 
     @abc.abstractmethod
-    def _start(self) -> None: ...
+    def _start(self) -> None:
+        """Start sending the send buffers."""
 
     @abc.abstractmethod
     def wait(self) -> None:
-        """Wait until all has come and all that was sent may be overwritten.
+        """Wait until the receive buffers are filled and the send buffers may be overwritten.
 
         Raises
         ------
@@ -90,7 +91,7 @@ class Exchange(abc.ABC):
 
 
 class Communicator(abc.ABC):
-    """The ranks that work together, as one of them sees them. All methods are called by all ranks in the same order.
+    """A rank's connection to the ranks that work with it. All ranks call all methods in the same order.
 
     Attributes
     ----------
@@ -124,7 +125,7 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
-        """Send an object to each rank; return those that came, in the order of ranks.
+        """Send an object to each rank, and return the objects received from all ranks, in the order of ranks.
 
         Parameters
         ----------
@@ -140,7 +141,8 @@ class Communicator(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]: ...
+    def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
+        """Return the arrays of all ranks, stacked in the order of ranks; the note has the dtype and the shape."""
 
     def stacked(self, values: np.ndarray[Any, Any], note: str = "stacked") -> np.ndarray[Any, Any]:
         """Return the arrays of all ranks, stacked in the order of ranks.
@@ -163,9 +165,9 @@ class Communicator(abc.ABC):
     def exchange(
         self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
     ) -> Exchange:
-        """Return the exchange of these buffers with neighbours, to be started as often as wanted. Not collective.
+        """Return the exchange of buffers with neighbouring ranks, which may be started many times. Not collective.
 
-        The note says what is exchanged; a neighbour that sends something else is an error.
+        The note names the content of the buffers; a neighbour whose note differs is an error.
         """
 
     @abc.abstractmethod
@@ -173,34 +175,34 @@ class Communicator(abc.ABC):
         """Make all other ranks raise a `RankError` when they next wait. Not collective."""
 
     def allgather(self, value: Any, note: str = "allgather") -> list[Any]:
-        """Return the objects of all ranks."""
+        """Return the objects of all ranks, in the order of ranks, on every rank."""
         return self.alltoall([value] * self.size, note)
 
     def gather(self, value: Any, root: int = 0, note: str = "gather") -> list[Any] | None:
-        """Return the objects of all ranks on one of them, None on the others."""
+        """Return the objects of all ranks on the rank ``root``, and None on other ranks."""
         objects = [value if rank == root else None for rank in range(self.size)]
         received = self.alltoall(objects, f"{note} to rank {root}")
         return received if self.rank == root else None
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return the object of one rank."""
+        """Return the object of the rank ``root`` on every rank."""
         return self.alltoall([value if self.rank == root else None] * self.size, f"broadcast from rank {root}")[root]
 
     def scatter(self, values: Sequence[Any] | None, root: int = 0) -> Any:
-        """Return the object that one rank has for this one."""
+        """Return the object that the rank ``root`` has for this rank."""
         objects = values if self.rank == root and values is not None else [None] * self.size
         return self.alltoall(objects, f"scatter from rank {root}")[root]
 
     def sum(self, values: Any, note: str = "sum") -> Any:
-        """Return the sum over ranks of a number or array: added in the order of ranks, so that all have the same bits."""
+        """Return the sum over ranks of a number or array, added in the order of ranks: the same bits on every rank."""
         return self.stacked(np.asarray(values), note).sum(axis=0)
 
     def max(self, values: Any, note: str = "max") -> Any:
-        """Return the largest over ranks of a number or of each number of an array."""
+        """Return the maximum over ranks of a number, or of an array entry by entry."""
         return self.stacked(np.asarray(values), note).max(axis=0)
 
     def min(self, values: Any, note: str = "min") -> Any:
-        """Return the smallest over ranks of a number or of each number of an array."""
+        """Return the minimum over ranks of a number, or of an array entry by entry."""
         return self.stacked(np.asarray(values), note).min(axis=0)
 
     def barrier(self) -> None:
@@ -208,7 +210,7 @@ class Communicator(abc.ABC):
         self.stacked(np.zeros(1, np.uint8), "barrier")
 
     def agree(self, error: Exception | None = None, **facts: Any) -> None:
-        """Check that no rank has an error and that facts are the same on all: if not, every rank raises, and all may go on.
+        """Check that no rank has an error and that facts are the same on all ranks; if not, every rank raises, and may go on.
 
         Parameters
         ----------
@@ -238,16 +240,16 @@ class Communicator(abc.ABC):
                     raise mark_as_agreed(ValueError(message))
 
     def _require_one_call(self, notes: Sequence[str]) -> None:
-        """Raise a ValueError, as all ranks do, if the notes of a call are not one."""
+        """Raise a ValueError, on all ranks, if the ranks' notes of a collective call differ."""
         for rank, note in enumerate(notes):
             if note != notes[0]:
                 raise mark_as_agreed(ValueError(f"ranks do not make the same call: rank 0 {notes[0]!r}, rank {rank} {note!r}"))
 
     @contextmanager
     def agreeing(self, **facts: Any) -> Iterator[dict[str, Any]]:
-        """Make an exception of the block on one rank an error on all, which may go on after it: `agree` follows the block.
+        """Make an exception of the block on one rank an error on all ranks, which may go on after the error.
 
-        The block puts more facts that all ranks must have alike into the dict that it is given.
+        `agree` follows the block. The block adds facts, which all ranks must have alike, to the dict.
         """
         error: Exception | None = None
         try:
@@ -257,7 +259,7 @@ class Communicator(abc.ABC):
         self.agree(error, **facts)
 
     def other_kind(self, source: int, wanted: str, came: str) -> ValueError:
-        """Return the error for a neighbour's message of another kind than this rank expects."""
+        """Return the error for a message from the rank ``source`` of another kind than this rank waits for."""
         return ValueError(f"ranks do not make the same call: rank {self.rank} waits for {wanted}, rank {source} sent {came}")
 
     def require_one_version(self) -> None:
@@ -266,9 +268,9 @@ class Communicator(abc.ABC):
 
     @contextmanager
     def together(self) -> Iterator[Self]:
-        """Make an exception that leaves the block on one rank end the waits of all others, which raise a `RankError`.
+        """Make an exception that leaves the block on one rank end the waits of all other ranks, which raise a `RankError`.
 
-        One of `agree` ends none: all ranks raise, and are still in step.
+        An exception of `agree` ends no waits: all ranks raise, and are still in step.
         """
         try:
             yield self
@@ -281,23 +283,23 @@ class Communicator(abc.ABC):
 
 
 def mark_as_agreed(error: Exception) -> Exception:
-    """Return an error that every rank raises, or a `RankError` in its place: all are still in step."""
+    """Return an error, marked as raised by all ranks, or by some as a `RankError`: the ranks are still in step."""
     setattr(error, _AGREED, True)
     return error
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the text by which other ranks learn of an error."""
+    """Return the type and the message of an error, as text for other ranks."""
     return f"{type(error).__name__}: {error}"
 
 
 def check_time_limit(seconds: Any) -> float:
-    """Return a time limit as a number.
+    """Return a time limit in seconds as a float.
 
     Raises
     ------
     ValueError
-        It is none, or not positive.
+        The limit is no number, or not positive.
     """
     try:
         limit = float(seconds)

@@ -1,4 +1,4 @@
-"""`csr_array` over ranks: rows divided, each rank's in two parts, as PETSc has them."""
+"""`csr_array` over ranks: rows are divided, and a rank's rows are in a local and a remote part, as in PETSc."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         columns: Division | None = None,
         queue: cl.CommandQueue | None = None,
     ) -> Self:
-        """Return the matrix that one rank has whole.
+        """Return the matrix over ranks of a matrix that one rank has whole.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         root : int
             The rank that has the matrix.
         division : {"entries", "rows"}, array_like of int or Division
-            How rows are divided: into shares of as many entries, or rows; or the boundaries, one more than ranks.
+            Into shares of nearly equal numbers of entries, or of rows; or the boundaries, one more than ranks.
         columns, queue
             As for the class.
 
@@ -179,7 +179,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         remote: device_array,
         halo: np.ndarray[Any, Any],
     ) -> Self:
-        """Return the matrix of parts that an operation made, on every rank; they are not checked.
+        """Return the matrix over ranks with the given parts, which are not checked; every rank gives its own.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def _set_parts(
         self, comm: Communicator, rows: Division, columns: Division, local: device_array, remote: device_array, halo: Halo
     ) -> None:
-        """Take the parts of a matrix over ranks as this rank's."""
+        """Set this rank's parts of the matrix, and the attributes that follow from the parts."""
         self.comm, self.rows, self.columns = comm, rows, columns
         self.local, self.remote, self.halo = local, remote, halo
         self.queue: cl.CommandQueue = local.queue
@@ -212,13 +212,13 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @property
     def ndim(self) -> int:
-        """Dimensions: 2."""
+        """The number of dimensions, 2."""
         return 2
 
     @property
     @collective
     def nnz(self) -> int:
-        """Stored entries of all ranks."""
+        """The number of stored entries of all ranks."""
         if self._nnz is None:
             self._nnz = int(self.comm.sum(np.int64(self.local.nnz + self.remote.nnz)))
         return self._nnz
@@ -235,12 +235,12 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @override
     def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> DividedProblem:
-        """Return a system with the matrix, for a solver of `clsparse_py.linalg`."""
+        """Return the system of equations ``A x = b`` over ranks, for a solver of `clsparse_py.linalg`."""
         return DividedProblem(self, b, x0, M, read)
 
     @override
     def together(self) -> AbstractContextManager[object]:
-        """Return a context in which an exception of one rank ends the waits of all."""
+        """Return a context in which an exception of one rank ends the waits of all ranks."""
         return self.comm.together()
 
     @property
@@ -263,14 +263,15 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         fetching, border = self.halo.fetching(x), self._get_border()
 
         def end() -> None:
-            # On the queue of all others: passes over vectors take no notice of events.
+            """Add the product of the remote part with the received entries of x to y."""
+            # On the queue of the solver: passes over vectors take no notice of events.
             border.add(self.remote, fetching.finish().with_queue(queue), y, alpha)
 
         return functools.partial(fetching.start, x), end
 
     @override
     def raise_alike(self, error: Exception) -> NoReturn:
-        """Raise an error that every rank has: all may go on after it."""
+        """Raise an error on every rank; all ranks have the error, and may go on."""
         self.comm.agree(error)
         raise error
 
@@ -281,20 +282,20 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return self.comm.broadcast(self.gather())
 
     def by_root(self, function: Callable[[Any], Any]) -> Self:
-        """Return the matrix that a function makes, on rank 0, of the whole one: both of SciPy, and of one shape."""
+        """Return the matrix over ranks of a function's result for the whole SciPy matrix, on rank 0; the shape is the same."""
         whole = self.gather()
         with self.comm.agreeing():
-            result = None if whole is None else function(whole)
-        return self.scattered(result, self.comm, division=self.rows, columns=self.columns, queue=self.queue)
+            matrix = None if whole is None else function(whole)
+        return self.scattered(matrix, self.comm, division=self.rows, columns=self.columns, queue=self.queue)
 
     @override
     def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
-        """Return a preconditioner of each rank's own block: `clsparse_py.linalg.jacobi` asks for it."""
+        """Return the block Jacobi preconditioner, of a preconditioner of each rank's own block; for `clsparse_py.linalg`."""
         return by_blocks(self, preconditioner)
 
     @override
     def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[..., Any]) -> Hierarchy:
-        """Return a hierarchy of smoothed aggregation: `clsparse_py.amg.smoothed_aggregation_solver` asks for it."""
+        """Return the hierarchy of smoothed aggregation over ranks; for `clsparse_py.amg.smoothed_aggregation_solver`."""
         return set_up(self, B, read)
 
     # ---- products
@@ -335,13 +336,13 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return y
 
     def _get_border(self) -> Border:
-        """Return the rows that have entries in others' columns, found once."""
+        """Return the `Border` of the remote part, made at the first call."""
         if self._border is None:
             self._border = Border(self.remote)
         return self._border
 
     def _multiply_transposed(self, x: cl_array.Array) -> cl_array.Array:
-        """Return this rank's entries of ``A.T @ x``: sums of other ranks' columns are sent to these, which add them."""
+        """Return this rank's entries of ``A.T @ x``; sums for other ranks' columns are sent to those ranks."""
         if self.halo.silent:
             return self.local.T @ x
         sums = self.remote.T @ x
@@ -363,7 +364,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @override
     def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Self:
-        """Return the matrix that functions of values make of the local part and of the other; the halo's columns are the same."""
+        """Return the matrix with the parts that two functions make of the local and the remote part; the halo stays."""
         matrix = object.__new__(type(self))
         matrix._set_parts(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
         matrix.history = self.history
@@ -372,7 +373,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return matrix
 
     def _map_values(self, step: str, apply: Callable[[device_array], Any]) -> Self:
-        """Return the matrix whose values a function makes, with the step added to its history."""
+        """Return the matrix with the values that a function makes of both parts; its history ends with the step."""
         matrix = self.mapped(apply, apply)
         matrix.history = extend_history(step, self)
         return matrix
@@ -385,7 +386,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @collective
     def _combine(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
-        """Return the sum or difference of this matrix and another one over ranks."""
+        """Return the sum or difference of this matrix and another matrix over ranks."""
         return (
             combine_entries(self, _convert_to_csr(other), apply) if isinstance(other, csr_array | Transposed) else NotImplemented
         )
@@ -405,11 +406,11 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return self._map_values("abs", abs)
 
     def conj(self) -> Self:
-        """Return the complex conjugate. Not collective."""
+        """Return the complex conjugate of the matrix. Not collective."""
         return self._map_values("conj", lambda part: part.conj())
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
-        """Return the matrix with values of another dtype, or without ``copy`` these if they have it. Not collective."""
+        """Return the matrix with values of a dtype; the matrix itself if it has the dtype and not ``copy``. Not collective."""
         if self.dtype == dtype and not copy:
             return self
         return self._map_values(f"astype {np.dtype(dtype)}", lambda part: part.astype(dtype, copy=copy))
@@ -420,7 +421,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @property
     def T(self) -> Transposed:  # noqa: N802 - SciPy's name for it
-        """The transposed matrix: a view, whose products send sums to the ranks that they belong to."""
+        """The transposed matrix, a view; its products send sums to the ranks of their rows."""
         return Transposed(self)
 
     def transpose(self) -> Transposed:
@@ -429,7 +430,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @collective
     def diagonal(self, k: int = 0) -> vector:
-        """Return a diagonal: its entries are divided as the rows that they are in. Duplicates are added up.
+        """Return the k-th diagonal, divided as the rows of its entries; duplicates are added up.
 
         Parameters
         ----------
@@ -442,9 +443,9 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             own_entries = self.local.diagonal()
         else:
             own_entries = self.own_rows().diagonal(self.rows.part(self.comm.rank).start + k)
-        result = vector.over(on_device(self.queue, own_entries), self.comm, Division(cuts))
-        result.history = extend_history(f"diagonal {k}", self)
-        return result
+        diagonal = vector.over(on_device(self.queue, own_entries), self.comm, Division(cuts))
+        diagonal.history = extend_history(f"diagonal {k}", self)
+        return diagonal
 
     @collective
     def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
@@ -478,19 +479,19 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     # ---- copies on the host
 
     def own_rows(self) -> Any:
-        """Return this rank's rows, as a `scipy.sparse.csr_array` with all columns, each row's ascending. Not collective."""
+        """Return this rank's rows as a `scipy.sparse.csr_array` with all columns, ascending in a row. Not collective."""
         part = self.columns.part(self.comm.rank)
         return join(Parts(self.local.get(), self.remote.get(), self.halo.columns), part.start, self.shape[1])
 
     @collective
     def gather(self, root: int = 0) -> Any:
-        """Return the whole matrix on one rank, a `scipy.sparse.csr_array`, and None on the others."""
+        """Return the whole matrix as a `scipy.sparse.csr_array` on the rank ``root``, and None on other ranks."""
         shares = self.comm.gather(self.own_rows(), root, f"gather({describe(self)})")
         return None if shares is None else scipy.sparse.vstack(shares, format="csr")
 
 
 def _sum_duplicates(A: device_array) -> device_array:
-    """Return a matrix in canonical format: itself if it is."""
+    """Return a matrix in canonical format; the matrix itself if it is canonical."""
     if not A.has_canonical_format:
         A = A.copy()
         A.sum_duplicates()
@@ -498,12 +499,12 @@ def _sum_duplicates(A: device_array) -> device_array:
 
 
 def _convert_to_csr(A: csr_array | Transposed) -> csr_array:
-    """Return a matrix by its rows."""
+    """Return a matrix over ranks as a `csr_array`, also if it is a transposed view."""
     return A.tocsr() if isinstance(A, Transposed) else A
 
 
 def _convert_to_scipy(S: Any) -> Any:
-    """Return a sparse matrix as SciPy's in CSR form."""
+    """Return a sparse matrix of SciPy or of this package as a `scipy.sparse.csr_array`."""
     if isinstance(S, SparseArray):
         S = S.get()
     if not scipy.sparse.issparse(S) or S.ndim != 2:
@@ -512,7 +513,7 @@ def _convert_to_scipy(S: Any) -> Any:
 
 
 def _read_division(division: Any, rows: Any, size: int) -> Division:
-    """Return the division of a matrix's rows that a user asks for."""
+    """Return the division of a matrix's rows by a user's argument ``division``."""
     if isinstance(division, str):
         if division not in ("entries", "rows"):
             raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')
@@ -522,7 +523,7 @@ def _read_division(division: Any, rows: Any, size: int) -> Division:
 
 
 def _agree_on_rows(comm: Communicator, m: int, rows: tuple[int, int] | Division | None) -> Division:
-    """Return the division that the ranks' rows make, checked on all ranks alike."""
+    """Return the division of all rows, from the m rows and the range of rows of each rank; errors are the same on all ranks."""
     if isinstance(rows, Division):
         lengths = comm.allgather((rows, m))
         for rank, (division, length) in enumerate(lengths):

@@ -24,7 +24,7 @@ __all__ = ["Shown", "grid_rows", "main", "measure"]
 
 
 def grid_rows(n: int, begin: int, end: int) -> Any:
-    """Return some rows of the 7-point matrix of a grid of n * n * n points, with all columns."""
+    """Return the rows from ``begin`` to ``end`` of the 7-point matrix of a grid of n * n * n points, with all columns."""
     rows = np.arange(begin, end)
     point = np.stack([rows, rows // n, rows // (n * n)]) % n
     steps = np.array([[-n * n, -n, -1, 0, 1, n, n * n]])
@@ -45,9 +45,9 @@ class Shown(NamedTuple):
     device : str
     rows, entries, halo, neighbours : int
     seconds, alone : float
-        Of a product, and of its local part alone.
+        Seconds of a product, and of its local part alone.
     error : float
-        The largest of this rank's entries.
+        The largest error of this rank's entries.
     """
 
     device: str
@@ -61,11 +61,11 @@ class Shown(NamedTuple):
 
 
 def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Shown:
-    """Return this rank's row of the table: its share of the matrix, and the times and the error of products."""
+    """Return this rank's row of the demo's table: its share of the matrix, and the times and the error of products."""
     part = division.part(comm.rank)
     S = grid_rows(n, part.start, part.stop)
     A = csr_array(S, comm, rows=division)
-    # Whole numbers, so that the right product is exact.
+    # The entries of x are whole numbers, so that the expected product is exact.
     x_of_all = (np.arange(n**3) * 7 % 1000).astype(np.float64)
     x = vector(x_of_all[part], comm, division)
     error = np.abs((A @ x).own.get() - S @ x_of_all).max(initial=0)

@@ -1,4 +1,4 @@
-"""How rows are divided among ranks: contiguous shares, in the order of ranks."""
+"""Divisions of rows among ranks: contiguous shares, in the order of ranks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Division:
     Raises
     ------
     ValueError
-        They do not begin at 0, or descend.
+        The boundaries do not begin at 0, or descend.
 
     Examples
     --------
@@ -64,11 +64,11 @@ class Division:
         return slice(int(self.boundaries[rank]), int(self.boundaries[rank + 1]))
 
     def length(self, rank: int) -> int:
-        """Return how many rows a rank has."""
+        """Return the number of rows of a rank."""
         return int(self.boundaries[rank + 1] - self.boundaries[rank])
 
     def owner(self, rows: npt.ArrayLike) -> np.ndarray[Any, Any]:
-        """Return the ranks that have some rows."""
+        """Return the ranks of rows, by the rows' numbers."""
         return np.searchsorted(self.boundaries, np.asarray(rows), side="right") - 1
 
     def __eq__(self, other: object) -> bool:
@@ -123,14 +123,14 @@ def by_entries(indptr: npt.ArrayLike, size: int) -> Division:
         return by_rows(n, size)
     targets = total * np.arange(1, size, dtype=np.float64) / size
     above = np.searchsorted(begins, targets)
-    # Of the two boundaries around the target, take the nearer one.
+    # The nearer one of the two row boundaries around a target is taken.
     below = np.maximum(above - 1, 0)
     inner = np.where(begins[above] - targets <= targets - begins[below], above, below)
     return Division([0, *inner.tolist(), n])
 
 
 def by_graph(S: Any, size: int) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Division]:
-    """Return an order of the rows, and its division, by the METIS graph partitioner: few columns of others, as many entries each.
+    """Return an order of a matrix's rows, and the division, by the METIS graph partitioner: small halos, equal entries a rank.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def by_graph(S: Any, size: int) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Di
 
 
 def by_boundaries(boundaries: npt.ArrayLike, n: int, size: int) -> Division:
-    """Return the division with the boundaries that a user gives.
+    """Return the division with a user's boundaries, checked to divide n rows among ``size`` ranks.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def by_boundaries(boundaries: npt.ArrayLike, n: int, size: int) -> Division:
     Raises
     ------
     ValueError
-        They are no such boundaries.
+        The boundaries do not ascend from 0 to n, or are not one more than ranks.
     """
     division = Division(boundaries)
     if division.size != size:
@@ -217,12 +217,12 @@ def by_boundaries(boundaries: npt.ArrayLike, n: int, size: int) -> Division:
 
 
 def join_shares(shares: list[tuple[int, int]]) -> Division:
-    """Return the division into the shares (begin, end) that the ranks say they have, in any order of ranks that ascends.
+    """Return the division into the ranks' own shares of rows (begin, end).
 
     Raises
     ------
     ValueError
-        They overlap, leave a gap, or do not ascend with the ranks; the message has both ranks.
+        The shares overlap, leave a gap, or do not ascend with the ranks; the message has both ranks.
     """
     end = 0
     for rank, (first, last) in enumerate(shares):

@@ -1,4 +1,4 @@
-"""Values of x that a rank's rows need of other ranks, fetched; and sums that belong to other ranks' entries, brought home."""
+"""The halo of a rank: entries of x that are fetched from other ranks, and sums that are returned to their ranks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Halo"]
 
-#: Ranges of entries, by the rank that they come from or go to.
+#: Ranges of entries, by the rank that sends or receives them.
 _Ranges = dict[int, slice]
-#: Kinds of vectors, by dtype and columns, at most for which a halo keeps buffers.
+#: Most exchanges whose buffers a halo caches, one for each dtype and number of columns.
 _MAX_EXCHANGES = 16
 
 _Cached = TypeVar("_Cached")
@@ -47,8 +47,8 @@ class Halo:
     ----------
     columns : numpy.ndarray of int64
     sources, targets : dict of int to slice
-        The ranks that entries come from, with their places in `columns`; those that entries go to, with their places in
-        `sent`.
+        The ranks that send entries, with the ranges of the entries in `columns`; the ranks that receive entries, with the
+        ranges of the entries in `sent`.
     sent : numpy.ndarray of int64
         The own entries that are sent, numbered from 0, for one target after another.
     """
@@ -65,21 +65,21 @@ class Halo:
         self.targets = _split_ranges(np.array([request.size for request in requested]))
         self.sent = np.concatenate(requested).astype(np.int64, copy=False)
         self.n_own = division.length(comm.rank)
-        self._kept: dict[Hashable, Any] = {}
+        self._exchanges: dict[Hashable, Any] = {}
         self._adding: tuple[csr_array, Border] | None = None
 
     @property
     def silent(self) -> bool:
-        """Whether this rank neither needs nor has entries of use to others: it has no message to send or wait for."""
+        """Whether the halo exchanges no messages: this rank needs no entries of other ranks, which need none of its own."""
         return not self.sources and not self.targets
 
     def fetching(self, x: cl_array.Array) -> Fetch:
-        """Return the `Fetch` for vectors of x's dtype and strides, cached with its buffers; x has this rank's own entries."""
+        """Return the `Fetch` for vectors of the dtype and strides of x, this rank's entries; cached with its buffers."""
         key = "fetch", x.dtype, x.shape[1:], x.strides
         return self._get_cached(key, lambda: Fetch(self._comm, self._queue, self, x))
 
     def fetch(self, x: cl_array.Array) -> cl_array.Array:
-        """Return the entries of other ranks' x that this rank needs; a later call overwrites them."""
+        """Return the entries of x that this rank needs of other ranks, in a buffer that later calls overwrite."""
         fetching = self.fetching(x)
         fetching.start(x)
         return fetching.finish()
@@ -90,16 +90,16 @@ class Halo:
         return self._get_cached(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
 
     def _get_cached(self, key: Hashable, make: Callable[[], _Cached]) -> _Cached:
-        """Return the exchange cached under a key, or make it; the oldest one is dropped if there are too many."""
-        cached: _Cached | None = self._kept.get(key)
+        """Return the exchange cached under a key, made by ``make`` if it is missing; the oldest exchange may be dropped."""
+        cached: _Cached | None = self._exchanges.get(key)
         if cached is None:
-            if len(self._kept) == _MAX_EXCHANGES:
-                del self._kept[next(iter(self._kept))]
-            cached = self._kept[key] = make()
+            if len(self._exchanges) == _MAX_EXCHANGES:
+                del self._exchanges[next(iter(self._exchanges))]
+            cached = self._exchanges[key] = make()
         return cached
 
     def add(self, received: cl_array.Array, y: cl_array.Array) -> None:
-        """Enqueue adding what neighbours sent to the own entries, in the order of ranks: by a product of a matrix of ones."""
+        """Enqueue the addition of received sums to y, this rank's entries, in the order of ranks: by a matrix of ones."""
         n = self.sent.size
         if n:
             if self._adding is None:
@@ -111,7 +111,7 @@ class Halo:
 
 
 def _split_ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
-    """Return consecutive ranges of the given lengths, by rank; empty ranges are left out."""
+    """Return consecutive ranges of the ranks' lengths, by rank; empty ranges are left out."""
     ends = np.cumsum(lengths)
     return {rank: slice(int(end - n), int(end)) for rank, (n, end) in enumerate(zip(lengths, ends, strict=True)) if n}
 
@@ -124,14 +124,14 @@ class _Staged:
     comm : Communicator
     queue : pyopencl.CommandQueue
     leaving, coming : dict of int to slice
-        Rows that go to and come from each rank.
-    n_leaving, n_coming : int
-        How many.
+        The ranges of rows that are sent to, and received from, a rank.
+    sizes : tuple of int
+        The numbers of rows that are sent and received.
     dtype : numpy.dtype
-    more : tuple of int
-        The lengths of further axes.
-    what : str
-        What the values are.
+    columns : tuple of int
+        The number of columns, or nothing for a vector.
+    subject : str
+        The name of the values, for messages.
     """
 
     def __init__(
@@ -147,56 +147,56 @@ class _Staged:
     ) -> None:
         self._queue, self._side = queue, side_queue(queue)
         self._out, self._in = (_allocate_pinned_array(queue, (n, *columns), dtype) for n in sizes)
-        # Always the same array object, on the queue that reads it: products recognise known operands by identity.
-        self._came = allocate(queue, "the halo", (sizes[1], *columns), dtype)
+        # The received entries are in the same array object each time: products recognise known operands by identity.
+        self._received = allocate(queue, "the halo", (sizes[1], *columns), dtype)
         self._exchange = comm.exchange(
             {rank: self._out[part] for rank, part in leaving.items()},
             {rank: self._in[part] for rank, part in coming.items()},
             f"{subject} of {dtype}" + (f" in {columns[0]} columns" if columns else ""),
         )
-        self._before: list[cl.Event] = []
-        self._left: cl.Event | None = None
-        self._arrived: cl.Event | None = None
+        self._earlier_events: list[cl.Event] = []
+        self._leave_event: cl.Event | None = None
+        self._arrival_event: cl.Event | None = None
 
     def _begin(self, operand: cl_array.Array) -> Chain:
-        """Return a chain on the operand's queue, for what is done there before values leave."""
+        """Return a chain on the operand's queue, for the kernels before the copy to the host."""
         if operand.queue is not None and operand.queue is not self._queue:
-            self._queue.finish()  # where what came before may still be read
+            self._queue.finish()  # earlier commands there may still read the received entries
             self._queue = operand.queue
-            self._came = self._came.with_queue(self._queue)
+            self._received = self._received.with_queue(self._queue)
         return Chain(self._queue, operand)
 
     def _send(self, chain: Chain, leaving: cl_array.Array | None) -> None:
-        """Enqueue the copy of values to the host on a second queue, after the commands that the operand's queue has by now."""
+        """Enqueue the copy of leaving values to the host, on a second queue, behind the present commands of the main queue."""
         if chain.events:
-            self._before = chain.events[-1:]
+            self._earlier_events = chain.events[-1:]
         else:
-            self._before = [*(chain.wait_for or ()), cl.enqueue_marker(self._queue)]
+            self._earlier_events = [*(chain.wait_for or ()), cl.enqueue_marker(self._queue)]
         self._queue.flush()
         if leaving is not None:
-            named: dict[str, Any] = {"is_blocking": False, "wait_for": self._before}
-            self._left = submit("the halo", cl.enqueue_copy, self._side, self._out, leaving.base_data, **named)
+            named: dict[str, Any] = {"is_blocking": False, "wait_for": self._earlier_events}
+            self._leave_event = submit("the halo", cl.enqueue_copy, self._side, self._out, leaving.base_data, **named)
             self._side.flush()
 
     def finish(self) -> cl_array.Array:
-        """Exchange, and return what came, on the device; the main queue waits for it there."""
-        if self._left is not None:
-            self._left.wait()
-        if self._arrived is not None:
-            self._arrived.wait()  # of the time before; the host's copy is written to
+        """Exchange the messages, and return the received values on the device; the main queue waits for their copy."""
+        if self._leave_event is not None:
+            self._leave_event.wait()
+        if self._arrival_event is not None:
+            self._arrival_event.wait()  # the last copy to the device still reads the host's buffer
         self._exchange.start()
         self._exchange.wait()
-        if self._came.size:
+        if self._received.size:
             # Earlier commands still read the old halo; the marker orders them before this copy.
-            named: dict[str, Any] = {"is_blocking": False, "wait_for": self._before}
-            self._arrived = submit("the halo", cl.enqueue_copy, self._side, self._came.base_data, self._in, **named)
+            named: dict[str, Any] = {"is_blocking": False, "wait_for": self._earlier_events}
+            self._arrival_event = submit("the halo", cl.enqueue_copy, self._side, self._received.base_data, self._in, **named)
             self._side.flush()
-            cl.enqueue_barrier(self._queue, wait_for=[self._arrived])
-        return self._came
+            cl.enqueue_barrier(self._queue, wait_for=[self._arrival_event])
+        return self._received
 
 
 class Fetch(_Staged):
-    """Fetches the halo of x."""
+    """The exchange that fetches the halo's entries of x from other ranks."""
 
     def __init__(self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, x: cl_array.Array) -> None:
         columns = x.shape[1:]
@@ -212,7 +212,7 @@ class Fetch(_Staged):
 
     @door()
     def start(self, x: cl_array.Array) -> None:
-        """Enqueue gathering what is sent, and its way to the host."""
+        """Enqueue the gathering of the entries of x that are sent, and their copy to the host."""
         chain = self._begin(x)
         if self._out.size:
             enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
@@ -220,7 +220,7 @@ class Fetch(_Staged):
 
 
 class Return(_Staged):
-    """Brings sums to the ranks whose entries they belong to."""
+    """The exchange that returns sums for the halo's entries to the ranks of the entries."""
 
     def __init__(
         self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, dtype: np.dtype[Any], columns: tuple[int, ...]
@@ -228,11 +228,11 @@ class Return(_Staged):
         super().__init__(comm, queue, halo.sources, halo.targets, (halo.columns.size, halo.sent.size), dtype, columns, "sums")
 
     def start(self, sums: cl_array.Array) -> None:
-        """Enqueue the way of the sums to the host; they are kept by the caller until `finish` returns."""
+        """Enqueue the copy of the sums to the host; the caller keeps the sums until `finish` returns."""
         self._send(self._begin(sums), sums if self._out.size else None)
 
 
 def _allocate_pinned_array(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return an array in pinned memory of the host, for messages."""
+    """Return a NumPy array in pinned memory of the host, for messages."""
     n_bytes = int(np.prod(shape)) * dtype.itemsize
     return allocate_pinned(queue, n_bytes).view(dtype).reshape(shape)

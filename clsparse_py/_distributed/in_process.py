@@ -28,12 +28,12 @@ class _Message:
 
 
 class Hub:
-    """Where the threads of a team meet: one lock, and what waits for whom.
+    """The state that a team's threads share: one lock, posted messages, mail, and failures.
 
     Parameters
     ----------
     size : int
-        How many threads.
+        The number of threads.
     """
 
     def __init__(self, size: int) -> None:
@@ -42,9 +42,9 @@ class Hub:
         self.begin()
 
     def begin(self) -> None:
-        """Forget all that was said: the ranks begin something new."""
+        """Forget all messages and failures: the ranks begin a new task."""
         self.beginnings += 1
-        self.back: set[int] = set()  # ranks that know of a failure, and go on
+        self.back: set[int] = set()  # the ranks that know of the failure, and go on
         self.failure: tuple[int, str] | None = None
         self.ended: set[int] = set()
         self.posted: dict[int, dict[int, Any]] = {}  # by the number of the round and the rank
@@ -54,14 +54,14 @@ class Hub:
         }
 
     def fail(self, rank: int, error: BaseException) -> None:
-        """Take note of the first failure, which ends all waits; rank -1 is the program, which was interrupted."""
+        """Note the first failure, which ends all waits; rank -1 stands for an interrupt of the program."""
         with self.changed:
             if self.failure is None:
                 self.failure = rank, describe_error(error)
             self.changed.notify_all()
 
     def begin_again(self, rank: int, seconds: float) -> None:
-        """Wait, after a failure, until all ranks know of it and go on: they begin anew."""
+        """Wait, after a failure, until all ranks know of the failure; then the ranks begin a new task."""
         with self.changed:
             self.back.add(rank)
             if len(self.back) == self.size:
@@ -69,30 +69,41 @@ class Hub:
                 self.changed.notify_all()
                 return
             number = self.beginnings
-            # Rank -1 is the program: after its interrupt no rank is named.
+            # Rank -1 stands for an interrupt of the program, after which the ranks do not go on.
             if self.failure is None or self.failure[0] >= 0:
                 self.changed.wait_for(lambda: self.beginnings > number or self.ended, seconds)
             if self.beginnings == number:
                 raise RankError(f"the ranks are no longer in step: {self.failure and self.failure[1]}")
 
     def end(self, rank: int) -> None:
-        """Take note that a rank is through: who waits for more from it waits in vain."""
+        """Note that a rank has ended its task: waits for its messages end with an error."""
         with self.changed:
             self.ended.add(rank)
             self.changed.notify_all()
 
     def wait(self, rank: int, other: int, is_ready: Callable[[], bool], seconds: float) -> None:
-        """Wait, with the lock held, until something of another rank is ready."""
+        """Wait, with the lock held, until ``is_ready()`` holds, which the rank ``other`` brings about.
 
-        def over() -> bool:
+        Raises
+        ------
+        RankError
+            A rank failed, or the other rank has ended.
+        TimeoutError
+            The seconds are over.
+        """
+
+        def is_over() -> bool:
+            """Return whether the wait has an end, by success or not."""
             return self.failure is not None or is_ready() or other in self.ended
 
-        in_time = is_ready() or self.changed.wait_for(over, seconds)
+        in_time = is_ready() or self.changed.wait_for(is_over, seconds)
         if is_ready():
             return
         if self.failure is not None:
-            failed, said = self.failure
-            raise RankError(f"rank {failed} failed: {said}" if failed >= 0 else f"the program was interrupted: {said}")
+            failed, description = self.failure
+            raise RankError(
+                f"rank {failed} failed: {description}" if failed >= 0 else f"the program was interrupted: {description}"
+            )
         if not in_time:
             raise TimeoutError(f"rank {rank} waited {seconds:g} s for rank {other}")
         raise RankError(f"rank {other} has ended, and rank {rank} waits for it")
@@ -104,7 +115,7 @@ class ThreadCommunicator(Communicator):
     Parameters
     ----------
     hub : Hub
-        What the ranks share.
+        The state that the ranks share.
     rank : int
     place : Place
         The queue of this rank's device.
@@ -124,17 +135,17 @@ class ThreadCommunicator(Communicator):
         return self._place.queue
 
     def begin(self) -> None:
-        """Count rounds anew, as all ranks do when they begin something new."""
+        """Count the rounds of collective calls anew, as all ranks do at the begin of a task."""
         self._round, self._is_lost = 0, False
 
     def require_step(self) -> None:
-        """Begin again with all others if this rank was told of a failure."""
+        """Begin a new task together with all other ranks if this rank was told of a failure."""
         if self._is_lost:
             self._hub.begin_again(self.rank, self.time_limit)
             self.begin()
 
     def wait(self, other: int, is_ready: Callable[[], bool]) -> None:
-        """Wait, with the hub's lock held, until something of another rank is ready."""
+        """Wait, with the hub's lock held, until ``is_ready()`` holds; other ranks learn of an error."""
         try:
             self._hub.wait(self.rank, other, is_ready, self.time_limit)
         except (RankError, TimeoutError) as error:
@@ -142,7 +153,7 @@ class ThreadCommunicator(Communicator):
             raise
 
     def _post(self, message: Any, note: str, combine: Callable[[list[Any]], Any]) -> Any:
-        """Post a message, wait for the messages of all ranks in this round, and return their combination."""
+        """Post a message, wait for the messages of all ranks in this round, and return ``combine`` of the messages."""
         self.require_step()
         hub, number = self._hub, self._round
         self._round += 1
@@ -153,17 +164,17 @@ class ThreadCommunicator(Communicator):
             for other in range(self.size):
                 self.wait(other, lambda other=other: other in posts)  # type: ignore[misc]
         received, notes = zip(*(posts[rank] for rank in range(self.size)), strict=True)
-        result = combine(list(received)) if len(set(notes)) == 1 else None
+        combination = combine(list(received)) if len(set(notes)) == 1 else None
         with hub.changed:
             hub.taken[number] = hub.taken.get(number, 0) + 1
             if hub.taken[number] == self.size:
                 del hub.posted[number], hub.taken[number]
         self._require_one_call(notes)
-        return result
+        return combination
 
     @override
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
-        # Copied by the sender, which may change them when this returns.
+        # The sender copies its objects, as it may change them after the call.
         copies = [entry if rank == self.rank else copy.deepcopy(entry) for rank, entry in enumerate(objects)]
         received: list[Any] = self._post(copies, note, lambda posts: [entry[self.rank] for entry in posts])
         return received
@@ -186,7 +197,7 @@ class ThreadCommunicator(Communicator):
 
 
 class _ThreadExchange(Exchange):
-    """Buffers that receivers copy from."""
+    """An exchange between threads: receivers copy from the senders' buffers."""
 
     def __init__(
         self,

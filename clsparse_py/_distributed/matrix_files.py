@@ -24,7 +24,7 @@ __all__ = ["mmread"]
 
 @dataclass(frozen=True)
 class _Head:
-    """The header of a Matrix Market file, and the byte range of its entries, one a line."""
+    """The header of a Matrix Market file, and the byte range of its entries, an entry in a line."""
 
     title: bytes
     shape: tuple[int, int]
@@ -41,7 +41,7 @@ def mmread(
     columns: Division | None = None,
     queue: cl.CommandQueue | None = None,
 ) -> csr_array:
-    """Read a Matrix Market file of a sparse matrix in slices: no rank has the whole at any time.
+    """Read a Matrix Market file of a sparse matrix in slices: no rank has the whole matrix at any time.
 
     Parameters
     ----------
@@ -104,12 +104,12 @@ def mmread(
 
 
 def _read_head(path: Path) -> _Head:
-    """Read the head of a file.
+    """Return the header of a Matrix Market file.
 
     Raises
     ------
     OSError, ValueError
-        It is not there; it is none of a sparse matrix.
+        The file is not there, is compressed, or holds no sparse matrix.
     """
     with path.open("rb") as file:
         if file.read(2) in (b"\x1f\x8b", b"BZ"):
@@ -122,23 +122,24 @@ def _read_head(path: Path) -> _Head:
         if form != "coordinate":
             raise ValueError(f"{path}: holds a dense matrix")
         title = file.readline()
-        # Comments and empty lines, and the line that mminfo has read.
+        # Comments, empty lines and the line of sizes, which mminfo has read, are skipped.
         while (line := file.readline().strip()).startswith(b"%") or not line:
             pass
         return _Head(title.rstrip(), (int(m), int(n)), int(n_lines), file.tell(), path.stat().st_size)
 
 
 def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int]:
-    """Return the entries of the lines that begin in one of as many equal parts of a file, and the number of lines.
+    """Return the entries of the lines that begin in this rank's part of a file, of ``size`` equal parts; and their number.
 
     Raises
     ------
     ValueError
-        They are no entries of such a matrix.
+        A line is no entry of the matrix.
     """
     with path.open("rb") as file:
 
         def first_line_from(share: int) -> int:
+            """Return the offset of the first line that begins in a share of the file, or behind it."""
             offset = head.begin + (head.end - head.begin) * share // size
             if offset > head.begin:
                 file.seek(offset - 1)
@@ -149,7 +150,7 @@ def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int
         begin, end = first_line_from(rank), first_line_from(rank + 1)
         file.seek(begin)
         text = file.read(end - begin)
-    # A reader takes the number of lines from the head: so empty ones go.
+    # SciPy's reader takes the number of lines from the header, so empty lines are removed.
     text = re.sub(rb"\n\s+", b"\n", text.strip())
     n_lines = text.count(b"\n") + 1 if text else 0
     sizes = b"%d %d %d" % (*head.shape, n_lines)
@@ -160,11 +161,11 @@ def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int
 
 
 def _balance(comm: Communicator, rows: Division, own_rows: Any) -> tuple[Division, Any]:
-    """Return a division into shares of nearly equal numbers of entries, and this rank's rows by it, which are sent to it."""
+    """Return a division into shares of nearly equal numbers of entries, and this rank's rows by the division; sends rows."""
     entries_before = np.concatenate([[0], np.cumsum(comm.allgather(own_rows.nnz))])
     targets = int(entries_before[-1]) * np.arange(1, comm.size) / comm.size
     begins = entries_before[comm.rank] + own_rows.indptr.astype(np.int64)
-    # Each boundary is found by the rank in whose entries it lies; of the two beside the number that is wanted, the nearest.
+    # The rank whose entries hold a target computes the boundary: the nearer one of the two row boundaries around the target.
     cuts = np.zeros(comm.size - 1, np.int64)
     if own_rows.nnz:
         own_targets = np.flatnonzero((targets > entries_before[comm.rank]) & (targets <= entries_before[comm.rank + 1]))

@@ -26,26 +26,26 @@ __all__ = ["MpiCommunicator", "world"]
 _OBJECTS = 1
 #: Tag of notices of errors and ends.
 _NOTICE = 2
-#: First tag of exchanges: one for each note, as far as MPI promises tags.
+#: First tag of exchanges, whose tags follow from their notes.
 _EXCHANGE = 3
-#: Number of tags for exchanges.
+#: Number of tags of exchanges; MPI promises 32,768 tags in all.
 _TAGS = 1 << 14
-#: Bytes of each collective call's first message: eight of the note's checksum, then the beginning of the content.
+#: Bytes of a collective call's first message: eight of the note's checksum, then the beginning of the content.
 _LENGTH = 256
 
 
 @dataclass(frozen=True)
 class _Patience:
-    """How a rank waits for others, which may share its core.
+    """The way in which a rank waits for others, which may share its core.
 
     Attributes
     ----------
     tests : int
-        Tests before it yields the core after each.
+        Tests of the condition after which the rank yields its core between tests.
     yields : int
-        Tests before it sleeps after each.
+        Tests of the condition after which the rank sleeps between tests.
     sleep : float
-        Seconds.
+        Seconds of a sleep.
     grace : float
         Seconds for messages of a rank that has ended.
     """
@@ -56,18 +56,18 @@ class _Patience:
     grace: float = 1.0
 
 
-#: How ranks of MPI wait for others.
+#: The way in which ranks of MPI wait.
 _PATIENCE = _Patience()
 
 
 def _import_mpi() -> Any:
-    """Return mpi4py's module; the error says what to install."""
+    """Return the module ``mpi4py.MPI``; its ImportError names the packages to install."""
     advice = 'pip install "clsparse_py[mpi]" takes the MPI of the system, "clsparse_py[mpi-wheel]" brings one'
     try:
         return importlib.import_module("mpi4py.MPI")
     except ImportError as error:
         raise ImportError(f"ranks by MPI need mpi4py ({error}): {advice}", name="mpi4py") from error
-    except RuntimeError as error:  # mpi4py's wheel, where there is no library of MPI
+    except RuntimeError as error:  # raised by mpi4py's wheel where no MPI library is installed
         raise ImportError(f"mpi4py finds no MPI ({str(error).splitlines()[0]}): {advice}", name="mpi4py") from error
 
 
@@ -103,7 +103,7 @@ def world(time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> Mp
 
 
 class MpiCommunicator(Communicator):
-    """The ranks of a communicator of mpi4py, of which this makes a copy.
+    """A rank's connection to the ranks of an mpi4py communicator, which is copied.
 
     Parameters
     ----------
@@ -129,15 +129,15 @@ class MpiCommunicator(Communicator):
     def __init__(self, comm: Any, time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> None:
         self._mpi = _import_mpi()
         self.time_limit = check_time_limit(time_limit)
-        # Notices of failures have one of their own, so that they meet no other message. After a failure both are made anew.
+        # Notices of failures have a communicator of their own, apart from other messages. A failure renews both communicators.
         self._source, self.comm, self._notices = comm.Dup(), comm.Dup(), comm.Dup()
         self.rank, self.size = int(comm.rank), int(comm.size)
         self.sent = Counter()
         self._place = None if queue is None else Place(queue.context, queue)
-        # What happened: to the calls under way, which can go no further; that others know; that is for good.
+        # The failure that ends the calls under way; whether the other ranks were told; the rank that has ended, as text.
         self._lost: str | None = None
-        self._has_told, self._ended = False, ""
-        self._kept: list[Any] = []  # requests and buffers that MPI may still use
+        self._has_notified, self._ended = False, ""
+        self._held_requests: list[Any] = []  # requests and buffers that MPI may still use
         atexit.register(self._notify_end)
         self.require_one_version()
 
@@ -153,7 +153,15 @@ class MpiCommunicator(Communicator):
     # ---- waits
 
     def until(self, done: Callable[[], bool]) -> None:
-        """Wait until something is done, until a rank fails, or until the time limit is over."""
+        """Wait until ``done()`` holds, a rank fails, or the time limit is over.
+
+        Raises
+        ------
+        RankError
+            A rank failed, or has ended.
+        TimeoutError
+            The time limit is over.
+        """
         begin, tests = time.monotonic(), 0
         noticed = begin
         while not done():
@@ -161,12 +169,12 @@ class MpiCommunicator(Communicator):
             if tests < _PATIENCE.tests:
                 continue
             while self._notices.iprobe(source=self._mpi.ANY_SOURCE, tag=_NOTICE):
-                rank, said, has_ended = self._notices.recv(source=self._mpi.ANY_SOURCE, tag=_NOTICE)
+                rank, description, has_ended = self._notices.recv(source=self._mpi.ANY_SOURCE, tag=_NOTICE)
                 if has_ended:
-                    # Another rank's failure, for which this one ended, may still be under way.
+                    # The notice of the failure that made the rank end may still be under way.
                     self._ended, noticed = f"rank {rank} has ended", time.monotonic()
-                if said is not None and self._lost is None:
-                    self._lost = f"rank {rank} failed: {said}"
+                if description is not None and self._lost is None:
+                    self._lost = f"rank {rank} failed: {description}"
                     raise RankError(self._lost)
             until = begin + self.time_limit
             if time.monotonic() > (min(noticed + _PATIENCE.grace, until) if self._ended else until):
@@ -177,57 +185,57 @@ class MpiCommunicator(Communicator):
             time.sleep(0 if tests < _PATIENCE.yields else _PATIENCE.sleep)
 
     def require_step(self) -> None:
-        """Begin again if a rank has failed: all of them know of it, and go on with messages that no earlier ones can meet.
+        """Renew the communicators, with all ranks, if a rank has failed: messages of earlier calls are met by nobody then.
 
         Raises
         ------
         RankError
-            One does not go on.
+            A rank does not go on.
         """
         if self._lost is None:
             return
         lost, source, self._source = f"the ranks are no longer in step: {self._lost}", self._source, None
-        if source is None:  # it was tried before
+        if source is None:  # the renewal was tried before
             raise RankError(lost)
         (comm, of_comm), (notices, of_notices) = source.Idup(), source.Idup()
         try:
             self.finish([of_comm, of_notices])
         except (RankError, TimeoutError) as error:
             raise RankError(f"{lost}; {error}") from error
-        self._source, self.comm, self._notices, self._lost, self._has_told = source, comm, notices, None, False
+        self._source, self.comm, self._notices, self._lost, self._has_notified = source, comm, notices, None, False
 
     def finish(self, requests: list[Any], *buffers: Any, statuses: list[Any] | None = None) -> None:
-        """Wait for requests, whose buffers are kept if that fails."""
+        """Wait for requests; if the wait fails, their buffers are kept, as MPI may still use them."""
         try:
             self.until(lambda: bool(self._mpi.Request.Testall(requests, statuses)))
-        except self._mpi.Exception as error:  # of MPI's libraries that see that a process has ended
-            self._kept += [requests, *buffers]
+        except self._mpi.Exception as error:  # raised by MPI libraries that see that a process has ended
+            self._held_requests += [requests, *buffers]
             self._lost = f"MPI says {error}"
             raise RankError(self._lost) from error
         except BaseException:
-            self._kept += [requests, *buffers]
+            self._held_requests += [requests, *buffers]
             raise
 
     @override
     def fail(self, error: BaseException) -> None:
         self._lost = self._lost or f"rank {self.rank} failed: {describe_error(error)}"
-        if not self._has_told:
+        if not self._has_notified:
             self._notify_others(describe_error(error), has_ended=False)
 
-    def _notify_others(self, said: str | None, *, has_ended: bool) -> None:
-        """Send all others a notice: the error, if there is one, and whether this rank has ended."""
-        self._has_told = True
+    def _notify_others(self, description: str | None, *, has_ended: bool) -> None:
+        """Send all other ranks a notice: this rank's error, if there is one, and whether this rank has ended."""
+        self._has_notified = True
         others = (rank for rank in range(self.size) if rank != self.rank)
-        self._kept += [self._notices.isend((self.rank, said, has_ended), rank, tag=_NOTICE) for rank in others]
+        self._held_requests += [self._notices.isend((self.rank, description, has_ended), rank, tag=_NOTICE) for rank in others]
 
     def _notify_end(self) -> None:
-        """Tell others, when the interpreter ends, that there is nothing to wait for, and the error that ended it."""
+        """Tell the other ranks, at the end of the interpreter, that this rank has ended, and the error that ended it."""
         if not self._mpi.Is_finalized():
             error = getattr(sys, "last_value", None)
-            self._notify_others(None if error is None or self._has_told else describe_error(error), has_ended=True)
+            self._notify_others(None if error is None or self._has_notified else describe_error(error), has_ended=True)
 
     def abort(self) -> None:
-        """End all processes: for programs whose other ranks could do nothing without this one."""
+        """End the processes of all ranks, for programs that cannot go on without this rank."""
         self._mpi.COMM_WORLD.Abort(1)
 
     # ---- messages
@@ -247,12 +255,12 @@ class MpiCommunicator(Communicator):
     @override
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
         self.require_step()
-        # All calls begin with a message of this length, so that ranks in different calls meet and see the difference.
-        said, message = note.encode(), values.tobytes()
-        checksum = zlib.crc32(said)
+        # All calls begin with a message of `_LENGTH` bytes, so that ranks in different calls meet and see the difference.
+        description, message = note.encode(), values.tobytes()
+        checksum = zlib.crc32(description)
         received = self._allgather(checksum.to_bytes(8, "little") + message[: _LENGTH - 8])
         if received.view("<u8")[:, 0].tolist() != [checksum] * self.size:
-            self._require_one_call([row.tobytes().rstrip(b"\0").decode(errors="replace") for row in self._allgather(said)])
+            self._require_one_call([row.tobytes().rstrip(b"\0").decode(errors="replace") for row in self._allgather(description)])
         begin = 8
         if len(message) > _LENGTH - 8:
             received, begin = self._allgather(message, len(message)), 0
@@ -260,7 +268,7 @@ class MpiCommunicator(Communicator):
         return np.ndarray((self.size, *values.shape), values.dtype, received, begin, strides)
 
     def _allgather(self, content: bytes, length: int = _LENGTH) -> np.ndarray[Any, Any]:
-        """Return the bytes of all ranks as rows of ``length`` bytes: shorter ones are padded with zeros, longer ones cut."""
+        """Return the contents of all ranks as rows of ``length`` bytes; contents are padded with zeros, or cut."""
         message, received = content[:length].ljust(length, b"\0"), np.empty((self.size, length), np.uint8)
         self.finish([self.comm.Iallgather([message, self._mpi.BYTE], [received, length, self._mpi.BYTE])], message, received)
         return received
@@ -273,7 +281,7 @@ class MpiCommunicator(Communicator):
 
 
 class _MpiExchange(Exchange):
-    """Persistent requests. The tag of a message tells what it is, and a message of another kind is taken, too, and seen by it."""
+    """An exchange by persistent requests of MPI. A message's tag follows from its note, and shows a message of another kind."""
 
     def __init__(
         self,
@@ -288,7 +296,7 @@ class _MpiExchange(Exchange):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Make the requests, of the communicator as it is now."""
+        """Make the persistent requests of the rank's present communicator."""
         self._of_mpi, mpi = self._comm.comm, self._mpi
         receives = ((_view_bytes(array), rank) for rank, array in self.receives.items())
         self._requests = [self._of_mpi.Recv_init([array, mpi.BYTE], rank, mpi.ANY_TAG) for array, rank in receives]
@@ -312,7 +320,7 @@ class _MpiExchange(Exchange):
             self._comm.finish(self._requests, self.sends, self.receives, statuses=self._statuses)
         except BaseException as error:
             for request in self._requests[: len(self.receives)]:
-                with contextlib.suppress(self._mpi.Exception):  # of one that nothing comes for any more
+                with contextlib.suppress(self._mpi.Exception):  # no message comes for the request any more
                     request.Cancel()
             if isinstance(error.__cause__, self._mpi.Exception):  # a message may have been too long
                 self._require_own_kind()
@@ -320,7 +328,7 @@ class _MpiExchange(Exchange):
         self._require_own_kind()
 
     def _require_own_kind(self) -> None:
-        """Raise a ValueError if a neighbour sent something else."""
+        """Raise a ValueError if a neighbour's message has another tag than this exchange."""
         for source, status in zip(self.receives, self._statuses, strict=False):
             if status.tag not in (self._tag, self._mpi.ANY_TAG):
                 raise self._comm.other_kind(source, self._note, "something else")
@@ -332,5 +340,5 @@ class _MpiExchange(Exchange):
 
 
 def _view_bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array of the host as bytes, over the same memory."""
+    """Return a view of a NumPy array as bytes."""
     return values.reshape(-1).view(np.uint8)

@@ -45,12 +45,12 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
     B : vector, numpy.ndarray or pyopencl.array.Array, optional
         Near-nullspace candidates, as operands of ``A @ B``; by default ones.
     read : callable
-        Returns the options that all levels are made by.
+        Returns the checked options of the hierarchy.
 
     Raises
     ------
     ValueError, TypeError, RankError
-        On all ranks: what one of them gave is wrong, or options differ.
+        On all ranks: an argument of a rank is wrong, or options differ between ranks.
     """
     comm = A.comm
     with comm.together():
@@ -59,13 +59,13 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
             candidates = _read_candidates(B, finest)
             facts.update(dataclasses.asdict(options), A=describe(A), B=describe(B), **{"columns of B": candidates.shape[1]})
         if not comm.max(np.uint8(candidates.any())):
-            comm.agree(ValueError("B: has zeros alone"))
+            comm.agree(ValueError("B: has zeros isolated"))
         level = Level(finest, B=from_host(finest.queue, candidates, copy=True), symmetric=options.symmetry == "symmetric")
         return Hierarchy(*build_levels(level, options, _coarsen))
 
 
 def _check_finest(A: csr_array) -> csr_array:
-    """Return a matrix in canonical format and of inexact values, checked."""
+    """Return the user's matrix, checked to be square, canonical and of a floating dtype."""
     require_square(A)
     if A.dtype.kind not in "fc":
         A = A.astype(np.float64)
@@ -73,22 +73,22 @@ def _check_finest(A: csr_array) -> csr_array:
 
 
 def _make_canonical(part: device_array) -> device_array:
-    """Return a rank's part of a matrix in canonical format, as an array that the caller's changes do not reach."""
+    """Return a rank's part of a matrix in canonical format, as an object of its own."""
     if not part.has_canonical_format:
         part = part.copy()
         part.sum_duplicates()
-    # The caller's may change: this one shares its arrays, but not its attributes.
+    # The caller may replace the arrays of his matrix: the hierarchy has an object of its own over the same arrays.
     return device_array.sharing(part)
 
 
 def _read_candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
-    """Return this rank's rows of the candidates, on the host."""
+    """Return this rank's rows of the user's near-nullspace candidates B, on the host; ones by default."""
     n = A.local.shape[0]
     return check_candidates(np.ones(n) if B is None else take_own_part("B", B, A.rows, A.comm), n, A.dtype)
 
 
 class _Coarsening:
-    """The step from a level to the next coarser one; the tentative prolongator T, with the aggregates, serves new values too."""
+    """The step from a level to the next coarser level over ranks; the tentative prolongator T serves new values, too."""
 
     def __init__(self, B: cl_array.Array, T: csr_array, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = B, T, omegas, symmetry
@@ -98,7 +98,7 @@ class _Coarsening:
         self._transpose_plan: TransposePlan | None = None
 
     def run(self, level: Level, below: Any = None) -> Any:
-        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level.
+        """Set a level's P and R for the present values of its matrix, and return the matrix of the next level.
 
         With ``below``, the next level's matrix for earlier values, products are planned, and plans are used again.
         """
@@ -111,7 +111,7 @@ class _Coarsening:
         return self._multiply("R(AP)", level.R, self._multiply("AP", level.A, P))
 
     def _multiply(self, name: str | int, A: csr_array, B: csr_array) -> Any:
-        """Return the product of two matrices over ranks, by the plan of that name if plans are used."""
+        """Return the product of two matrices over ranks, by the plan of a name if products are planned."""
         if not self._is_planned:
             return A @ B
         if name not in self._plans:
@@ -119,7 +119,7 @@ class _Coarsening:
         return self._plans[name].product(A, B)
 
     def _transpose(self, P: csr_array) -> Any:
-        """Return a prolongator's transposed, by a plan if plans are used."""
+        """Return the transposed of a prolongator, by a plan if products are planned."""
         if not self._is_planned:
             return P.T.tocsr()
         if self._transpose_plan is None:
@@ -128,7 +128,7 @@ class _Coarsening:
 
 
 def _coarsen(level: Level, number: int, options: Options) -> _Coarsening | None:
-    """Return the step to the next coarser level, with its candidates made; None if that level were no smaller."""
+    """Return the step from a level to the next coarser level over ranks; None if that level were no smaller."""
     A = level.A
     comm, queue = A.comm, A.queue
     groups = _aggregate_own_nodes(level, options.at_level("strength", number))
@@ -150,9 +150,9 @@ def _coarsen(level: Level, number: int, options: Options) -> _Coarsening | None:
 
 
 def _aggregate_own_nodes(level: Level, theta: float) -> Aggregates | None:
-    """Return the aggregates of this rank's own nodes; None if it has none of these.
+    """Return the aggregates of this rank's own nodes; None if the rank has no nodes.
 
-    A node whose strong entries are all in others' columns is one of its own: on coarse levels a rank may have no more than that.
+    A node whose strong entries are all in other ranks' columns is an aggregate: on coarse levels a rank may have no other nodes.
     """
     A, block = level.A, level.blocksize
     queue, n = A.queue, A.local.shape[0] // block
@@ -165,29 +165,29 @@ def _aggregate_own_nodes(level: Level, theta: float) -> Aggregates | None:
     if groups.n_joined == n:
         return groups
     joined = copy_to_host(groups.joined, queue)
-    alone = np.flatnonzero((joined < 0) & (np.diff(copy_to_host(remote.indptr, queue)) > 0))
-    joined[alone] = groups.n + np.arange(alone.size)
+    isolated = np.flatnonzero((joined < 0) & (np.diff(copy_to_host(remote.indptr, queue)) > 0))
+    joined[isolated] = groups.n + np.arange(isolated.size)
     positions = np.concatenate([[0], np.cumsum(joined >= 0)]).astype(joined.dtype)
-    of_all = copy_to_device(queue, "aggregates", joined), copy_to_device(queue, "places", positions)
-    return Aggregates(*of_all, groups.n + alone.size, int(positions[-1]))
+    arrays = copy_to_device(queue, "aggregates", joined), copy_to_device(queue, "places", positions)
+    return Aggregates(*arrays, groups.n + isolated.size, int(positions[-1]))
 
 
 def _select_strong(level: Level, local: Matrix, remote: Matrix, theta: float) -> tuple[Matrix, Matrix]:
-    """Return the strong entries of nodes in own columns and in others', whose diagonals are fetched."""
+    """Return the strong entries of a rank's nodes in its own and in other ranks' columns; the latter's diagonal is fetched."""
     A, block = level.A, level.blocksize
     queue, n = A.queue, local.shape[0]
     diagonal = copy_to_host(door()(diagonal_on_device)(local), queue)
-    of_others = copy_to_host(A.halo.fetch(copy_to_device(queue, "a diagonal", np.repeat(diagonal, block))), queue)
-    both = copy_to_device(queue, "a diagonal", np.concatenate([diagonal, of_others[::block]]))
+    remote_diagonal = copy_to_host(A.halo.fetch(copy_to_device(queue, "a diagonal", np.repeat(diagonal, block))), queue)
+    both = copy_to_device(queue, "a diagonal", np.concatenate([diagonal, remote_diagonal[::block]]))
     joined = hstack([device_array.sharing(matrix) for matrix in (local, remote)], format="csr")
     strong = cast("device_array", select_strong_entries(joined, theta, both))
     return strong[:, :n], strong[:, n:]
 
 
 class Hierarchy(Distributed, MultilevelSolver):
-    """A hierarchy of which each rank has its own rows of all levels; the interface is that of one device.
+    """A multigrid hierarchy over ranks: a rank has its own rows of all levels; the interface is that of one device.
 
-    All ranks call its methods together. Right-hand sides are operands of ``A @ b``, and solutions as these.
+    All ranks call its methods together. Right-hand sides are operands of ``A @ b``, and solutions are of the same kind.
     """
 
     def __init__(self, levels: list[Level], refreshed: Callable[[list[Level]], None] | None = None) -> None:
@@ -196,13 +196,13 @@ class Hierarchy(Distributed, MultilevelSolver):
         self._count_entries()
 
     def _count_entries(self) -> None:
-        """Count the entries of all levels, which their matrices keep: to show them takes no other rank then."""
+        """Count the entries of all levels' matrices, which cache the numbers: `repr` needs no other rank then."""
         for level in self.levels:
-            level.A.nnz  # noqa: B018 - kept
+            level.A.nnz  # noqa: B018 - cached by the matrix
 
     @override
     def _invert_coarsest(self) -> Any:
-        # Each rank multiplies its own rows of the inverse with all of b.
+        # A rank multiplies its own rows of the inverse by all of b.
         return self.levels[-1].A.by_root(invert_on_host)
 
     @override
@@ -217,7 +217,7 @@ class Hierarchy(Distributed, MultilevelSolver):
         Raises
         ------
         ValueError, TypeError
-            On all ranks: one has another structure, division or dtype.
+            On all ranks: a rank's values have another structure, division or dtype.
         """
         A, comm = self.levels[0].A, self.comm
         with comm.together():
@@ -237,13 +237,14 @@ class Hierarchy(Distributed, MultilevelSolver):
     @override
     def _check_options(self, cycle: Any, accel: Any, tol: Any, maxiter: Any, repeats: Any, is_told: bool) -> tuple[Any, ...]:
         def read() -> tuple[Any, ...]:
+            """Return the checked options of `solve`, as on one device."""
             return super(Hierarchy, self)._check_options(cycle, accel, tol, maxiter, repeats, is_told)
 
         named = accel if isinstance(accel, str) else accel is not None
         return self._agree_on(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=repeats, residuals=is_told)
 
     def _agree_on(self, read: Callable[[], tuple[Any, ...]], **facts: Any) -> tuple[Any, ...]:
-        """Return options that are read, the same on all ranks; an error of one is an error on all."""
+        """Return the options that ``read`` returns, checked to be the same on all ranks; a rank's error is raised on all."""
         with self.comm.agreeing(**facts) as agreed:
             options = read()
             agreed["cycle"] = options[0]
@@ -260,12 +261,12 @@ class Hierarchy(Distributed, MultilevelSolver):
 
 
 def _check_values(A: csr_array, values: Any) -> csr_array:
-    """Return a matrix over ranks of A's structure and dtype.
+    """Return the user's matrix of new values in A's dtype, checked to have A's structure.
 
     Raises
     ------
     ValueError, TypeError
-        It has another, or is none.
+        The matrix has another structure or dtype, or is none over ranks.
     """
     if not isinstance(values, type(A)):
         raise TypeError(f"values: must be a matrix over the same ranks, is {type(values).__name__}")
@@ -278,7 +279,7 @@ def _check_values(A: csr_array, values: Any) -> csr_array:
 
 
 class Cycle(DividedOperator, Preconditioner):
-    """One cycle from 0 as an operator over ranks: ``M`` of the solvers, or a factor of a vector."""
+    """The operator of one multigrid cycle over ranks, which begins with x = 0: ``M`` of the solvers, or a factor of a vector."""
 
     def __init__(self, hierarchy: Hierarchy, kind: str) -> None:
         A = hierarchy.levels[0].A

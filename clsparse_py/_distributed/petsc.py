@@ -21,20 +21,20 @@ class _Products:
         self.A = A
 
     def mult(self, _: Any, x: Any, y: Any) -> None:
-        """Make ``y = A x``."""
+        """Write the product ``A x`` to y."""
         self._multiply(self.A._multiply_own, x, y)
 
     def multTranspose(self, _: Any, x: Any, y: Any) -> None:  # noqa: N802 - PETSc's name for it
-        """Make ``y = A^T x``."""
+        """Write the product ``A^T x`` to y."""
         self._multiply(self.A._multiply_transposed, x, y)
 
     def getDiagonal(self, _: Any, diagonal: Any) -> None:  # noqa: N802 - PETSc's name for it
-        """Write the diagonal to a vector."""
+        """Write the diagonal of A to a PETSc vector."""
         with diagonal as entries:
             entries[:] = self.A.diagonal().own.get()
 
     def _multiply(self, times: Any, x: Any, y: Any) -> None:
-        """Write the product of a PETSc vector to another one."""
+        """Write ``times`` of the PETSc vector x to the PETSc vector y."""
         # PETSc's vectors are on the host, of one dtype.
         product = times(on_device(self.A.queue, np.array(x.getArray(readonly=True))))
         with y as entries:

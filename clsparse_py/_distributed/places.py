@@ -1,4 +1,4 @@
-"""Which device a rank has."""
+"""The device, context and queue of a rank."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Place", "assign_devices", "assign_place", "list_default_devices", "m
 
 
 class Place(NamedTuple):
-    """A queue, and its context, which the queue may not keep: quirk 9.
+    """A queue with its context, as the queue alone may not keep its context (quirk 9).
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ def list_default_devices() -> list[cl.Device]:
     Raises
     ------
     NoDeviceError
-        There is none.
+        No device can be used.
     """
     first = choose_device()
     return [
@@ -42,7 +42,7 @@ def list_default_devices() -> list[cl.Device]:
 
 
 def assign_place(number: int, count: int) -> Place:
-    """Return the place of one of several ranks on a host, which take its devices in turns, or share the cores of its CPU."""
+    """Return the place of a rank of a host: the host's ranks take its devices in turns, or share the cores of its CPU."""
     device = assign_devices(list_default_devices(), count)[number]
     return make_places([default_queue() if device == choose_device() else device])[0]
 
@@ -57,7 +57,7 @@ def assign_devices(available: Sequence[cl.Device], count: int) -> list[cl.Device
 
 
 def split_device(device: cl.Device, count: int) -> list[cl.Device]:
-    """Return ``count`` sub-devices of a CPU with equal shares of its cores; with fewer cores, they serve several ranks."""
+    """Return ``count`` sub-devices of a CPU with equal shares of its cores; a sub-device is repeated if cores are fewer."""
     units = max(1, device.max_compute_units // count)
     if count == 1 or device.max_compute_units < 2 or device.type & cl.device_type.CPU == 0:
         return [device] * count
@@ -66,39 +66,39 @@ def split_device(device: cl.Device, count: int) -> list[cl.Device]:
     return [sub_devices[number % len(sub_devices)] for number in range(count)]
 
 
-def make_places(given_places: Sequence[Any]) -> list[Place]:
-    """Return a queue for each device, in a context of its own; queues that are given are taken as they are.
+def make_places(requested: Sequence[Any]) -> list[Place]:
+    """Return the places of devices, with a context and a queue each, and of queues.
 
     Raises
     ------
     ValueError
-        There is none, or they belong to two platforms.
+        There is no device, or devices belong to two platforms.
     TypeError
-        One is neither device nor queue.
+        An entry is neither device nor queue.
     NoDeviceError
         A device cannot be used.
     """
-    if not given_places:
+    if not requested:
         raise ValueError("devices: there must be one at least")
-    for place in given_places:
+    for place in requested:
         if not isinstance(place, cl.Device | cl.CommandQueue):
             raise TypeError(f"devices: must be pyopencl devices or queues, one is {class_of(place)}")
-    _require_one_platform(place if isinstance(place, cl.Device) else place.device for place in given_places)
-    for place in given_places:
+    _require_one_platform(place if isinstance(place, cl.Device) else place.device for place in requested)
+    for place in requested:
         reason = unusable(place) if isinstance(place, cl.Device) else None
         if reason is not None:
             raise NoDeviceError(f"{place.name.strip()}: {reason}")
-    return [Place(place.context, place) if isinstance(place, cl.CommandQueue) else _make_place(place) for place in given_places]
+    return [Place(place.context, place) if isinstance(place, cl.CommandQueue) else _make_place(place) for place in requested]
 
 
 def _make_place(device: cl.Device) -> Place:
-    """Return a queue of a device, in a context of its own."""
+    """Return a place of a device, with a new context and queue."""
     context = cl.Context([device])
     return Place(context, cl.CommandQueue(context, device))
 
 
-def _require_one_platform(given_devices: Iterable[cl.Device]) -> None:
+def _require_one_platform(used_devices: Iterable[cl.Device]) -> None:
     """Raise a ValueError if devices are of several platforms."""
-    names = list(dict.fromkeys(device.platform.name.strip() for device in given_devices))
+    names = list(dict.fromkeys(device.platform.name.strip() for device in used_devices))
     if len(names) > 1:
         raise ValueError(f"devices: must be of one platform, are of {' and '.join(names)}")

@@ -1,4 +1,4 @@
-"""Products and transposed matrices over ranks, planned once for any values: only values are moved and sent from then on."""
+"""Plans of products and of transposed matrices over ranks: for new values, ranks move and send nothing but values."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ class SpgemmPlan(Distributed, SetOnce):
             copy_positions(A.queue, "places of values", copy_to_host(part.data, A.queue))
             for part in (product.local, product.remote)
         ]
-        self._made = _replace_values(product, [_gather_values(A.queue, C.data, positions) for positions in self._places])
+        self._pattern = _replace_values(product, [_gather_values(A.queue, C.data, positions) for positions in self._places])
 
     def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
-        """Return the product of matrices of these structures; a message to each neighbour has the values that it needs of B.
+        """Return the product of matrices of the planned structures; a rank sends a neighbour the values of B that it needs.
 
         Parameters
         ----------
         A, B : csr_array, optional
-            By default those that the plan was made with.
+            By default the matrices that the plan was made with.
 
         Raises
         ------
         ValueError, TypeError
-            On all ranks: one has another structure, division or dtype.
+            On all ranks: an operand of a rank has another structure, division or dtype.
         """
         with self.comm.agreeing(A=describe(A), B=describe(B)):
             for name, matrix, planned in (("A", A, self._A), ("B", B, self._B)):
@@ -89,9 +89,9 @@ class SpgemmPlan(Distributed, SetOnce):
             return self.product(self._A if A is None else A, self._B if B is None else B)
 
     def product(self, A: csr_array, B: csr_array) -> csr_array:
-        """Return the product of matrices that are not checked."""
+        """Return the product of matrices of the planned structures, which are not checked."""
         C = self._plan(*self._left(A), *self._right(B))
-        return _replace_values(self._made, [_gather_values(self._queue, C.data, positions) for positions in self._places])
+        return _replace_values(self._pattern, [_gather_values(self._queue, C.data, positions) for positions in self._places])
 
     def __repr__(self) -> str:
         return f"<plan of a product of {self.shape[0]} x {self.shape[1]} on rank {self.comm.rank} of {self.comm.size}>"
@@ -134,21 +134,21 @@ def spgemm_plan(A: csr_array, B: csr_array) -> SpgemmPlan:
 
 
 class TransposePlan:
-    """The transposed of a structure over ranks, by its rows, for any values."""
+    """The plan of a matrix's transposed over ranks, as a `csr_array`, for any values of the same structure."""
 
     def __init__(self, A: csr_array) -> None:
         numbered = _Numbered(A)
         transposed = numbered.matrix.T.tocsr()
-        self._moved = _Rearranged(A.comm, A.queue, numbered.division, transposed.local.data, transposed.remote.data)
-        self._made = _replace_values(transposed, self._moved(A))
+        self._values_in_order = _Rearranged(A.comm, A.queue, numbered.division, transposed.local.data, transposed.remote.data)
+        self._pattern = _replace_values(transposed, self._values_in_order(A))
 
     def __call__(self, A: csr_array) -> csr_array:
-        """Return the transposed of a matrix of the structure, which is not checked."""
-        return _replace_values(self._made, self._moved(A))
+        """Return the transposed of a matrix of the planned structure, which is not checked."""
+        return _replace_values(self._pattern, self._values_in_order(A))
 
 
 def _replace_values(A: csr_array, values: list[Any]) -> csr_array:
-    """Return a matrix over ranks of a structure with other values: in own columns, and in those of others."""
+    """Return a matrix over ranks of A's structure with new values of the local part and of the remote part."""
     return A.mapped(lambda part: part.with_values(values[0]), lambda part: part.with_values(values[1]))
 
 
@@ -158,7 +158,7 @@ def _require_structure(name: str, matrix: Any, A: csr_array) -> None:
     Raises
     ------
     ValueError, TypeError
-        It is none over ranks, or has another structure, division or dtype.
+        The operand is no matrix over ranks, or has another structure, division or dtype.
     """
     if not isinstance(matrix, type(A)):
         raise TypeError(f"{name}: must be a matrix over the same ranks, is {type(matrix).__name__}")
@@ -169,7 +169,7 @@ def _require_structure(name: str, matrix: Any, A: csr_array) -> None:
 
 
 def have_one_structure(A: csr_array, B: csr_array) -> bool:
-    """Return whether two matrices, on one rank, have entries at the same places in the same order, and are divided alike."""
+    """Return whether a rank's parts of two matrices have one structure, in the same order, and are divided alike."""
     return bool(
         (A.rows, A.columns) == (B.rows, B.columns)
         and np.array_equal(A.halo.columns, B.halo.columns)
@@ -210,7 +210,7 @@ def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
 
 
 class _Rearranged:
-    """The values of a matrix over ranks in the order of a `_Numbered`, with the messages that fetch values of other ranks.
+    """The gathering of a matrix's values, in the order of a `_Numbered`, with the messages that fetch values of other ranks.
 
     Parameters
     ----------
@@ -219,26 +219,28 @@ class _Rearranged:
     division : Division
         Of the entries of the matrix.
     *numbers : pyopencl.array.Array
-        For each array that is wanted, the numbers of the entries whose values it has.
+        Numbers of entries: an array of values is gathered for each.
     """
 
     def __init__(self, comm: Communicator, queue: cl.CommandQueue, division: Division, *numbers: cl_array.Array) -> None:
         own_range = division.part(comm.rank)
-        host = [copy_to_host(array, queue) for array in numbers]
-        every = np.concatenate(host)
-        self._halo = Halo(comm, division, np.unique(every[(every < own_range.start) | (every >= own_range.stop)]), queue)
-        self._places = [self._positions(queue, array, own_range) for array in host]
+        host_numbers = [copy_to_host(array, queue) for array in numbers]
+        all_numbers = np.concatenate(host_numbers)
+        self._halo = Halo(
+            comm, division, np.unique(all_numbers[(all_numbers < own_range.start) | (all_numbers >= own_range.stop)]), queue
+        )
+        self._places = [self._positions(queue, array, own_range) for array in host_numbers]
         self._queue = queue
 
     def _positions(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own_range: slice) -> cl_array.Array:
-        """Return the positions of values: first the rank's own ones, then the received ones."""
+        """Return the positions of numbered entries among this rank's own values, followed by received values."""
         outside = (numbers < own_range.start) | (numbers >= own_range.stop)
         n_own = own_range.stop - own_range.start
         positions = np.where(outside, n_own + np.searchsorted(self._halo.columns, numbers), numbers - own_range.start)
         return copy_positions(queue, "places of values", positions)
 
     def __call__(self, A: csr_array) -> list[cl_array.Array]:
-        """Return the arrays for the values of a matrix of the structure."""
+        """Return the gathered arrays of values of a matrix of the planned structure."""
         values = _concatenate(self._queue, [A.local.data, A.remote.data])
         if not self._halo.silent:
             values = _concatenate(self._queue, [values, self._halo.fetch(values)])
@@ -246,7 +248,7 @@ class _Rearranged:
 
 
 def _concatenate(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_array.Array:
-    """Return arrays of one dtype one after another; if just one has entries, that one."""
+    """Return the concatenation of arrays of one dtype; no copy if a single array has entries."""
     filled = [array for array in arrays if array.size]
     if len(filled) < 2:
         return filled[0] if filled else arrays[0]
@@ -261,7 +263,7 @@ def _concatenate(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_arr
 
 @door()
 def _gather_values(queue: cl.CommandQueue, values: cl_array.Array, positions: cl_array.Array) -> cl_array.Array:
-    """Return ``values[places]``."""
+    """Return ``values[positions]`` as a new array on the device."""
     gathered = allocate(queue, "values", positions.size, values.dtype)
     if positions.size:
         chain = Chain(queue, positions, values, writes=(gathered,))

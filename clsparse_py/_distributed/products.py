@@ -1,4 +1,4 @@
-"""Sums and products of matrices over ranks: each rank makes its own rows, on its device."""
+"""Sums and products of matrices over ranks: a rank makes its own rows of the result, on its device."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def multiply_matrices(A: csr_array, B: csr_array) -> csr_array:
 
     Notes
     -----
-    Columns are numbered anew meanwhile: the rank's own come first, and behind them those of others that the rows of B have.
+    Meanwhile columns have other numbers: the rank's own columns come first, then other ranks' columns in the rows of B.
     """
     with A.comm.together():
         require_fitting(A, B)
@@ -61,7 +61,7 @@ def require_fitting(A: csr_array, B: csr_array) -> None:
 
 
 def join_columns(A: csr_array) -> device_array:
-    """Return a rank's rows as one matrix: its own columns first, then those of the halo."""
+    """Return a rank's rows of A as one matrix: the rank's own columns first, then the columns of the halo."""
     if not A.remote.shape[1]:
         return A.local
     rows: device_array = hstack([_check(A.local), _check(A.remote)], format="csr")
@@ -69,16 +69,16 @@ def join_columns(A: csr_array) -> device_array:
 
 
 def _check(A: device_array) -> device_array:
-    """Return a matrix after its structure was checked, so that results made of it need no check."""
+    """Check a matrix's structure, so that its results need no check, and return the matrix."""
     A.structure.checked()
     return A
 
 
 def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
-    """Return the rows of B that a rank's rows of A refer to, and their halo columns, numbered behind the rank's own columns."""
+    """Return the rows of B for the columns of a rank's rows of A, and the halo, whose columns stand behind the rank's own."""
     own_columns = B.columns.part(A.comm.rank)
     n_own = own_columns.stop - own_columns.start
-    # Each rank numbers the columns that it sends by itself.
+    # A sending rank numbers the columns of its rows by itself.
     columns, places, lengths, values = SentRows.concatenated(
         A.comm.alltoall(_select_sent_rows(A, B), f"product({describe(A, B)})")
     )
@@ -99,14 +99,14 @@ def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndar
 
 
 def divide_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray[Any, Any]) -> csr_array:
-    """Return a product over ranks, of a rank's rows with its own columns first, and the numbers of the others."""
+    """Return the product ``A @ B`` over ranks from C, this rank's rows with its own columns first, then the halo's columns."""
     n_own = B.columns.length(B.comm.rank)
     local, (remote, used) = (C[:, :n_own] if halo.size else C), _without_unused(C[:, n_own:], halo)
     return A.assembled(A.comm, A.rows, B.columns, local, remote, used)
 
 
 def _select_sent_rows(A: csr_array, B: csr_array) -> list[SentRows]:
-    """Return the rows of B that the halo of each rank names."""
+    """Return the rows of B that this rank sends to each rank, as A's halos ask for."""
     row_numbers, begin = A.halo.sent, B.columns.part(B.comm.rank).start
     rows = hstack([B.local[row_numbers], B.remote[row_numbers]], format="csr").get()
     parts = (A.halo.targets.get(rank, slice(0, 0)) for rank in range(A.comm.size))
@@ -126,7 +126,7 @@ def combine_entries(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]
     Raises
     ------
     ValueError
-        They have other shapes, or are divided otherwise.
+        A and B differ in their shapes or divisions.
     """
     if A.shape != B.shape:
         raise ValueError(f"inconsistent shapes: {A.shape} and {B.shape}")
@@ -136,23 +136,16 @@ def combine_entries(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]
     halo = np.union1d(A.halo.columns, B.halo.columns)
     parts = (_renumber(operand.remote, np.searchsorted(halo, operand.halo.columns), halo.size) for operand in (A, B))
     local, (remote, halo) = apply(A.local, B.local), _without_unused(apply(*parts), halo)
-    result = A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
-    result.history = extend_history(apply.__name__, A, B)
-    return result
+    combined = A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
+    combined.history = extend_history(apply.__name__, A, B)
+    return combined
 
 
 @door()
 def _renumber(A: device_array, numbers: np.ndarray[Any, Any], n: int) -> device_array:
-    """Return a matrix of n columns over the same values, in which column c is ``numbers[c]``.
+    """Return A with n columns over the same values, in which A's column c is the column ``numbers[c]``.
 
     Columns that have entries keep their order.
-
-    Parameters
-    ----------
-    A : device_array
-    numbers : numpy.ndarray
-        As many as A has columns.
-    n : int
     """
     shape = A.shape[0], n
     if not A.nnz:
@@ -167,7 +160,7 @@ def _renumber(A: device_array, numbers: np.ndarray[Any, Any], n: int) -> device_
 
 
 def _without_unused(A: device_array, names: np.ndarray[Any, Any]) -> tuple[device_array, np.ndarray[Any, Any]]:
-    """Return a matrix without the columns that have no entry, and the names of those that are left; waits."""
+    """Return a matrix without its empty columns, and the names of the other columns; waits."""
     used = np.zeros(names.size, np.bool_)
     used[copy_to_host(A.indices, A.queue)] = True
     if used.all():

@@ -16,14 +16,14 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class Distributed:
-    """Base of the objects of which each rank has a part.
+    """Base of matrices, vectors and plans over ranks: a rank has a part of the object.
 
     Attributes
     ----------
     comm : Communicator
     history : str
-        What was done to the object since all ranks made it together. They tell one another nothing at such operations: the
-        next call that has a message takes this along, and ranks whose numbers, dtypes or calls differ see it.
+        The operations on the object that sent no message since all ranks made the object together. The next call with a
+        message takes the history along, and so shows ranks whose numbers, dtypes or calls differ.
     """
 
     # NumPy's operators leave the operation to the object.
@@ -34,13 +34,13 @@ class Distributed:
 
 
 def extend_history(step: str, *operands: Distributed) -> str:
-    """Return the history of a step's result: the step in words, and a checksum of the operands' histories."""
+    """Return the history of an operation's result: the step in words, and a checksum of the operands' histories."""
     histories = "".join(operand.history for operand in operands)
     return f" after {step}" + (f" and {zlib.crc32(histories.encode()):08x}" if histories else "")
 
 
 def spell(number: Any) -> str:
-    """Return a number as Python writes it, whatever it is a scalar of: with what the dtype of results depends on."""
+    """Return the text of a Python or NumPy scalar as a Python number, so that equal numbers have equal texts."""
     return repr(number.item() if hasattr(number, "item") else number)
 
 
@@ -51,7 +51,7 @@ def describe(*operands: Any) -> str:
 
 
 def collective(method: _Method) -> _Method:
-    """Make an exception of a method on one rank end the waits of all others."""
+    """Return a method whose exception on one rank ends the waits of all other ranks."""
 
     @functools.wraps(method)
     def together(self: Any, *arguments: Any, **named: Any) -> Any:

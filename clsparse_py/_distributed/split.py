@@ -12,16 +12,16 @@ __all__ = ["Parts", "SentRows", "from_entries", "join", "rows_of", "split"]
 
 
 class Parts(NamedTuple):
-    """The parts of a rank's rows.
+    """A rank's rows, split by their columns.
 
     Attributes
     ----------
     local : scipy.sparse.csr_array
         Entries in the rank's own columns, numbered from 0.
     remote : scipy.sparse.csr_array
-        Entries in others' columns, numbered in the order of `halo`.
+        Entries in other ranks' columns, numbered in the order of `halo`.
     halo : numpy.ndarray of int64
-        The columns of others that have entries, ascending.
+        The other ranks' columns that have entries, ascending.
     """
 
     local: Any
@@ -30,17 +30,18 @@ class Parts(NamedTuple):
 
 
 class SentRows(NamedTuple):
-    """Rows on their way to another rank.
+    """Rows of a matrix on their way to another rank.
 
     Attributes
     ----------
     columns : numpy.ndarray of int64
-        Those that have entries.
+        The columns that have entries.
     places : numpy.ndarray
-        The column of each entry, by its place there.
+        The column of each entry, as a place in `columns`.
     lengths : numpy.ndarray
-        Entries of each row.
+        The number of entries of each row.
     values : numpy.ndarray
+        The values of the entries.
     """
 
     columns: np.ndarray[Any, Any]
@@ -50,10 +51,10 @@ class SentRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: Any, part: slice, begin: int, halo: np.ndarray[Any, Any] | None = None) -> SentRows:
-        """Return some rows of a SciPy array in CSR form.
+        """Return the range ``part`` of the rows of a SciPy array in CSR form.
 
-        Its columns are those from ``begin`` on and, behind them, ``halo``; those that are used are found by marks, as that
-        takes less time than sorting.
+        The array's columns are the columns from ``begin`` on and, behind these, ``halo``. Marks show the columns that have
+        entries, in less time than sorting takes.
         """
         indptr = rows.indptr[part.start : part.stop + 1]
         entries = slice(int(indptr[0]), int(indptr[-1]))
@@ -79,7 +80,7 @@ class SentRows(NamedTuple):
 
 
 def split(rows: Any, begin: int, end: int) -> Parts:
-    """Return the parts of rows whose own columns are those from ``begin`` to ``end``; entries keep their order."""
+    """Return a rank's rows split at its own columns, from ``begin`` to ``end``; entries keep their order."""
     columns = rows.indices.astype(np.int64, copy=False)
     is_own = (columns >= begin) & (columns < end)
     own_before = np.concatenate([[0], np.cumsum(is_own)])[rows.indptr]
@@ -95,7 +96,7 @@ def split(rows: Any, begin: int, end: int) -> Parts:
 
 
 def join(parts: Parts, begin: int, n_columns: int) -> Any:
-    """Return the rows that were cut, the columns of each in ascending order."""
+    """Return a rank's rows from their parts as one SciPy array of all columns, ascending in a row."""
     local, remote, halo = parts
     rows = np.concatenate([rows_of(local), rows_of(remote)])
     columns = np.concatenate([local.indices.astype(np.int64) + begin, halo[remote.indices]])
@@ -110,7 +111,7 @@ def rows_of(S: Any) -> np.ndarray[Any, Any]:
 def from_entries(
     rows: np.ndarray[Any, Any], columns: np.ndarray[Any, Any], values: np.ndarray[Any, Any], shape: tuple[int, int]
 ) -> Any:
-    """Return the matrix of entries, in CSR form with ascending columns; duplicates stay, in the order in which they came."""
+    """Return the SciPy array of entries in CSR form with ascending columns; duplicates stay, in their order."""
     order = np.lexsort((columns, rows))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
     return scipy.sparse.csr_array((values[order], columns[order], indptr), shape=shape)

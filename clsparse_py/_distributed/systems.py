@@ -33,9 +33,9 @@ __all__ = ["DividedOperator", "DividedProblem", "by_blocks", "require_square", "
 
 
 class DividedOperator(Distributed, DeviceOperator):
-    """An operator over ranks: each gives its own part of a vector to `bound`, and gets that of the product.
+    """An operator over ranks: `bound` multiplies a rank's own part of a vector, with messages to other ranks.
 
-    ``@`` takes what ``A @ x`` of a matrix over ranks takes, and gives the same kind.
+    ``@`` takes the operands that ``A @ x`` of a matrix over ranks takes, and returns the same kind.
 
     Attributes
     ----------
@@ -58,25 +58,25 @@ class DividedOperator(Distributed, DeviceOperator):
         return multiply(self, x, self.division, self.division, self._multiply_own)
 
     def _multiply_own(self, x: cl_array.Array) -> cl_array.Array:
-        """Return this rank's part of the product."""
+        """Return this rank's entries of the operator's product with a vector or dense matrix."""
         if x.ndim == 2:
             columns = [self._multiply_own(x[:, column]) for column in range(x.shape[1])]
             return side_by_side(self.queue, columns, x.shape[0], np.result_type(self.dtype, x.dtype))
         dtype = np.result_type(self.dtype, x.dtype)
         operand = copy_vector(self.queue, "x", x, dtype)
-        result = allocate(self.queue, "the product", operand.size, dtype)
-        self.bound(self.queue, dtype)(operand, result)
-        note_written(result, cl.enqueue_marker(self.queue))
-        return result
+        product = allocate(self.queue, "the product", operand.size, dtype)
+        self.bound(self.queue, dtype)(operand, product)
+        note_written(product, cl.enqueue_marker(self.queue))
+        return product
 
 
 def require_square(A: Any) -> None:
-    """Check that a matrix over ranks stands for a system of equations.
+    """Check that a matrix over ranks is square, and its rows and columns are divided alike.
 
     Raises
     ------
     ValueError
-        It does not.
+        The matrix is not square, or divided otherwise.
     """
     if A.shape[0] != A.shape[1]:
         raise ValueError(f"A: must be square, has shape {A.shape}")
@@ -85,12 +85,12 @@ def require_square(A: Any) -> None:
 
 
 def take_own_part(name: str, values: Any, division: Division, comm: Communicator) -> Any:
-    """Return this rank's part of a vector, or of several side by side, on the device or NumPy's.
+    """Return this rank's part of a user's vector or columns, on the device or as a NumPy array.
 
     Raises
     ------
     ValueError
-        They have another length or division; the message has the name.
+        The vector has another length or division; the message has its name.
     """
     if isinstance(values, vector):
         if values.division != division:
@@ -105,14 +105,14 @@ def take_own_part(name: str, values: Any, division: Division, comm: Communicator
 
 
 class Blocks:
-    """The operator of which each rank has the block of its own rows and columns; see `by_blocks`."""
+    """The block Jacobi preconditioner: ``own`` is the preconditioner of this rank's block; see `by_blocks`."""
 
     def __init__(self, division: Division, own: Any) -> None:
         self.division, self.own = division, own
 
 
 def by_blocks(A: Any, preconditioner: Callable[[Any], Any]) -> Blocks:
-    """Return a block Jacobi preconditioner over ranks: each rank has a preconditioner of its diagonal block ``A.local``.
+    """Return the block Jacobi preconditioner over ranks, made of a preconditioner of each rank's diagonal block ``A.local``.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def by_blocks(A: Any, preconditioner: Callable[[Any], Any]) -> Blocks:
 
 
 class DividedProblem(Problem):
-    """The problem of a matrix over ranks, as one of them has it.
+    """A system of equations ``A x = b`` over ranks, with a rank's parts of its vectors.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class DividedProblem(Problem):
     Raises
     ------
     ValueError, TypeError, RankError
-        On all ranks: an argument of one is wrong, or they differ in what has to be the same; the message names it.
+        On all ranks: an argument of a rank is wrong, or differs between ranks; the message names the argument.
     """
 
     def __init__(self, A: Any, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> None:
@@ -183,7 +183,7 @@ class DividedProblem(Problem):
             facts.update(self.options.facts, **self._read_arguments(A, b, x0, M))
 
     def _read_arguments(self, A: Any, b: Any, x0: Any, M: Any) -> dict[str, Any]:
-        """Take the arguments of this rank, and return what has to be the same on all."""
+        """Set the attributes from this rank's arguments, and return the facts that have to be the same on all ranks."""
         require_square(A)
         self.A, self.comm, self.division, self.n = A, A.comm, A.rows, A.shape[0]
         self.queue, self.own = A.queue, A.rows.length(A.comm.rank)
@@ -198,14 +198,14 @@ class DividedProblem(Problem):
         self._M = self._check_preconditioner(M)
         self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
         self.dtype = dtype_of_solution(A, self.b, self.queue)
-        # The messages of ranks depend on these options.
+        # The ranks' messages depend on the kinds of b, x0 and M.
         guess = x0 if x0 is None or isinstance(x0, str) else "an array"
         kinds = {"kind of b": class_of(b), "kind of M": "function" if is_function(M) else class_of(M), "x0": guess}
         operands = {name: describe(operand) for name, operand in {"A": A, "b": b, "guess": x0, "M": M}.items()}
         return {"dtype": self.dtype, "columns": self.columns, **kinds, **operands}
 
     def _check_preconditioner(self, M: Any) -> Any:
-        """Return the preconditioner M, checked to be one over the ranks of the matrix."""
+        """Return the user's preconditioner M, checked to be divided as the matrix."""
         if isinstance(M, Divided):
             if not getattr(M, "rows", None) == getattr(M, "columns", None) == self.division:
                 raise ValueError(f"M: must be divided as A is, {self.division}")
@@ -222,11 +222,12 @@ class DividedProblem(Problem):
         return self._bind_product(self.A), self._bind_preconditioner(), None
 
     def _bind_product(self, A: Any) -> Apply:
-        """Return the product of a matrix over ranks with this rank's part of a vector."""
+        """Return the function that enqueues the product of a matrix over ranks with this rank's part of a vector."""
         cast = cast_to(A, self.dtype)
         local, local_is_empty = self._bind_local_product(cast.local), not A.local.nnz
 
         def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
+            """Enqueue ``y = alpha * A @ x`` for this rank's parts of x and y."""
             begin, end = cast.around(self.queue, x, y, alpha)
             begin()
             if local_is_empty:
@@ -244,7 +245,7 @@ class DividedProblem(Problem):
 
     @door()
     def _bind_local_product(self, A: csr_array) -> Apply:
-        """Return the product of own rows and columns, with its kernels built: of later refusals other ranks would not know."""
+        """Return the function that enqueues the product with the local part A; its kernels are built, and may be refused, now."""
         if A.nnz:
             plan, x = get_spmv_plan(A), allocate(self.queue, "x", 0, self.dtype)
             for alpha in (None, 1):
@@ -252,7 +253,7 @@ class DividedProblem(Problem):
         return bind_operator(A, self.queue, self.dtype)
 
     def _bind_preconditioner(self) -> Apply | None:
-        """Return the product of the preconditioner with this rank's part of a vector; None without M."""
+        """Return the function that enqueues the preconditioner's product with this rank's part of a vector; None without M."""
         if self._M is None:
             return None
         if isinstance(self._M, Divided):
@@ -260,19 +261,20 @@ class DividedProblem(Problem):
         if isinstance(self._M, DividedOperator):
             return self._M.bound(self.queue, self.dtype)
         if isinstance(self._M, Blocks):
-            return _apply_nothing if self._M.own is None else bind_operator(self._M.own, self.queue, self.dtype)
+            return _skip_product if self._M.own is None else bind_operator(self._M.own, self.queue, self.dtype)
 
-        def called(x: cl_array.Array, y: cl_array.Array) -> None:
+        def apply_function(x: cl_array.Array, y: cl_array.Array) -> None:
+            """Write the user's function of the vector x to y."""
             note_written(x, cl.enqueue_marker(self.queue))
-            result = self._M(vector.over(x, self.comm, self.division))
-            if not isinstance(result, vector) or result.division != self.division or result.shape != (self.n,):
-                raise ValueError(f"M: must return a vector divided as its argument, returned {result!r}")
-            if result.dtype.kind == "c" and self.dtype.kind != "c":
-                raise TypeError(f"M: gave a result of dtype {result.dtype} for a vector of {self.dtype}")
-            entries = copy_vector(self.queue, "M", result.own, self.dtype)
+            image = self._M(vector.over(x, self.comm, self.division))
+            if not isinstance(image, vector) or image.division != self.division or image.shape != (self.n,):
+                raise ValueError(f"M: must return a vector divided as its argument, returned {image!r}")
+            if image.dtype.kind == "c" and self.dtype.kind != "c":
+                raise TypeError(f"M: gave a result of dtype {image.dtype} for a vector of {self.dtype}")
+            entries = copy_vector(self.queue, "M", image.own, self.dtype)
             Chain(self.queue, entries).copy(y, entries, y.size)
 
-        return called
+        return apply_function
 
     @override
     def as_given(self, x: cl_array.Array) -> Any:
@@ -282,7 +284,7 @@ class DividedProblem(Problem):
 
     @override
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
-        """Return the solution for a column of b, and info: every rank iterates on whole vectors, and products are made by all."""
+        """Return the solution for a column of b by SciPy, and info: ranks iterate on whole vectors, and share the products."""
         A = LinearOperator(self.A.shape, lambda x: self._apply_to_whole(self._bind_product(self.A), x), dtype=self.dtype)
         M: Any = self._M
         if not isinstance(M, DividedOperator):
@@ -296,23 +298,23 @@ class DividedProblem(Problem):
         return copy_to_device(self.queue, "x", np.asarray(x, self.dtype)[self.division.part(self.comm.rank)]), info
 
     def _gather_whole(self, own: Any) -> np.ndarray[Any, Any]:
-        """Return a vector whole, of this rank's part on the device or the host."""
+        """Return the whole vector as a NumPy array from this rank's part, on the device or the host."""
         host = own.get() if isinstance(own, cl_array.Array) else own
         return np.concatenate(self.comm.allgather(np.asarray(host, self.dtype)))
 
     def _apply_to_whole(self, apply: Apply, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the product with a vector that all ranks have whole, whole."""
+        """Return the whole product of an operator with a vector that all ranks have whole."""
         share = copy_to_device(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
-        result = allocate(self.queue, "the product", share.size, self.dtype)
-        apply(share, result)
-        return self._gather_whole(copy_to_host(result, self.queue))
+        product = allocate(self.queue, "the product", share.size, self.dtype)
+        apply(share, product)
+        return self._gather_whole(copy_to_host(product, self.queue))
 
     @override
     def deliver(self, solutions: list[cl_array.Array]) -> Any:
-        # A vector for a single column, as in SciPy.
+        # The solution for a single column is a vector, as in SciPy.
         single = self.columns == 1
         return self.as_given(solutions[0] if single else side_by_side(self.queue, solutions, self.own, self.dtype))
 
 
-def _apply_nothing(x: cl_array.Array, y: cl_array.Array) -> None:
-    """Stand for the product on a rank without rows."""
+def _skip_product(x: cl_array.Array, y: cl_array.Array) -> None:
+    """Do nothing: the product of a preconditioner on a rank without rows."""

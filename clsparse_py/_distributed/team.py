@@ -1,4 +1,4 @@
-"""All devices of one host, driven by threads of one process: a rank for each."""
+"""Teams of threads of one process that drive the devices of a host: a thread is a rank with a device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Replicated", "Team", "over"]
 
 
 class _Thread(threading.local):
-    """The teams that wait for a thread: the team whose task it runs, and the teams whose tasks led to that task."""
+    """The hubs of the teams that wait for a thread: of the team whose task it runs, and of teams that led to the task."""
 
     hubs: frozenset[Hub] = frozenset()
 
@@ -95,12 +95,12 @@ class Team:
         self._busy = threading.Lock()
         self._open = True
         for comm, tasks in zip(self.ranks, self._tasks, strict=True):
-            # A thread keeps its rank alive, and not the team, which ends the threads when it goes.
+            # A thread keeps its rank alive, and not the team, whose end stops the threads.
             of_rank = self._hub, comm, tasks, self._done
             threading.Thread(target=_run_rank, args=of_rank, name=f"rank {comm.rank}", daemon=True).start()
 
     def _run_tasks(self, tasks: Sequence[Callable[[ThreadCommunicator], Any]]) -> list[Any]:
-        """Do a task in each thread; return the results, or raise the first rank's error that is no consequence of another's."""
+        """Run the ranks' tasks in their threads; return the results, or raise the first error that is no `RankError`."""
         self._require_outside()
         with self._busy:
             if not self._open:
@@ -126,7 +126,7 @@ class Team:
         return [result for _, result, _ in finished]
 
     def _require_outside(self) -> None:
-        """Raise a RuntimeError in a thread of one of the team's ranks, or one that works for it: it would wait for itself."""
+        """Raise a RuntimeError in a thread that the team waits for, as a call of the team there would wait for itself."""
         if self._hub in _thread.hubs:
             raise RuntimeError(
                 "a team, or an object over its ranks, is used inside one of these: give the object to the function as an "
@@ -156,6 +156,7 @@ class Team:
         """
 
         def task(comm: ThreadCommunicator) -> Any:
+            """Return the function's result for a rank's own arguments."""
             own_arguments = (_pick_part(argument, comm.rank) for argument in arguments)
             return function(comm, *own_arguments, **{name: _pick_part(argument, comm.rank) for name, argument in named.items()})
 
@@ -179,7 +180,7 @@ class Team:
         return self._merge_results(results)
 
     def _merge_results(self, results: list[Any]) -> Any:
-        """Return the results of all ranks as one: objects over ranks as `Replicated`, of others the first rank's."""
+        """Return the ranks' results as one: objects over ranks as a `Replicated`, for other results the first rank's."""
         if isinstance(results[0], Distributed):
             return Replicated(self, results)
         if type(results[0]) is tuple:
@@ -187,22 +188,22 @@ class Team:
         return results[0]
 
     def csr_array(self, S: Any, division: Any = "entries", columns: Division | None = None) -> Any:
-        """Return a matrix over the ranks, of a SciPy matrix; arguments as of `csr_array.scattered`."""
+        """Return the matrix over the team's ranks of a SciPy matrix; arguments as of `csr_array.scattered`."""
         return self.run_with(csr_array.scattered, S, division=division, columns=columns)
 
     def vector(self, x: Any, division: Division | None = None) -> Any:
-        """Return a vector over the ranks, of a NumPy array; by default in equal shares."""
+        """Return the vector over the team's ranks of a NumPy array; by default in equal shares."""
         return self.run_with(vector.scattered, np.asarray(x), division=division)
 
     def run_with(self, function: Callable[..., Any], first: Any, *arguments: Any, **named: Any) -> Any:
-        """Call ``function(first, comm, ...)`` as `run` does."""
+        """Call ``function(first, comm, ...)`` in each rank's thread, and return the result as `run` does."""
         results = self.each(
             lambda comm, operand, *operands, **its: function(operand, comm, *operands, **its), first, *arguments, **named
         )
         return self._merge_results(results)
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads of the team."""
         self._require_outside()
         with self._busy:
             if self._open:
@@ -227,7 +228,7 @@ def _run_rank(
     tasks: queues.SimpleQueue[Any],
     finished: queues.SimpleQueue[tuple[int, Any, BaseException | None]],
 ) -> None:
-    """Do the tasks of a rank until there is None."""
+    """Run a rank's tasks in its thread, until the task None."""
     for task, _thread.hubs in iter(tasks.get, None):
         result: Any = None
         failure: BaseException | None = None
@@ -243,17 +244,17 @@ def _run_rank(
 
 
 def _pick_part(value: Any, rank: int) -> Any:
-    """Return a rank's object of one over the team's ranks; other values as they are."""
+    """Return a rank's part of an object over the team's ranks; other values as they are."""
     return value.parts[rank] if isinstance(value, Replicated) else value
 
 
 class Replicated:
-    """An object over the ranks of a team, as the program sees it: its methods and operators run in all threads.
+    """An object over a team's ranks, for the program: its methods and operators run in the threads of all ranks.
 
     Attributes
     ----------
     parts : list
-        What each rank has.
+        The ranks' own objects.
     """
 
     # NumPy's operators leave the operation to the object.
@@ -272,7 +273,7 @@ class Replicated:
         return self._team.run(lambda instance: getattr(instance, name), self)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the object, such as a plan, in all threads."""
+        """Call the object, such as a plan, in the threads of all ranks."""
         return self._team.run(lambda instance, *operands, **its: instance(*operands, **its), self, *arguments, **named)
 
     def __repr__(self) -> str:
@@ -283,6 +284,8 @@ class Replicated:
 
 
 def _make_operator(apply: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
+    """Return the method of `Replicated` that applies an operator in the threads of all ranks."""
+
     def applied(self: Replicated, *operands: Any) -> Any:
         return self._team.run(lambda *values: apply(*reversed(values)) if reflected else apply(*values), self, *operands)
 

@@ -19,12 +19,12 @@ __all__ = ["Transposed"]
 
 
 class Transposed(Distributed):
-    """The transposed of a `csr_array` over ranks, over the same arrays: its columns are divided, as the rows of that are.
+    """The transposed of a `csr_array` over ranks, over the same arrays: its columns are divided as the matrix's rows.
 
     Attributes
     ----------
     T : csr_array
-        The matrix that it is the transposed of.
+        The matrix itself, the transposed of its transposed.
     """
 
     format = "csc"
@@ -42,12 +42,12 @@ class Transposed(Distributed):
 
     @property
     def ndim(self) -> int:
-        """Dimensions: 2."""
+        """The number of dimensions, 2."""
         return 2
 
     @property
     def nnz(self) -> int:
-        """Stored entries of all ranks."""
+        """The number of stored entries of all ranks."""
         return self.T.nnz
 
     def __repr__(self) -> str:
@@ -55,24 +55,24 @@ class Transposed(Distributed):
 
     @collective
     def __matmul__(self, other: Any) -> Any:
-        """Return the product with a dense operand, as of `csr_array`."""
+        """Return the product of the transposed with an operand, as `csr_array` does."""
         if isinstance(other, Distributed) and not isinstance(other, vector):
             return self.tocsr() @ other
         return multiply(self, other, self.columns, self.rows, self.T._multiply_transposed)
 
     def diagonal(self, k: int = 0) -> vector:
-        """Return a diagonal, divided as the columns that its entries are in."""
+        """Return the k-th diagonal of the transposed, divided as the columns of its entries."""
         return self.T.diagonal(-k)
 
     def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
-        """Return a norm, as of `csr_array`."""
+        """Return a norm of the transposed, as `csr_array` does."""
         return self.T.norm({1: np.inf, np.inf: 1}.get(ord, ord))
 
     @collective
     def tocsr(self) -> csr_array:
-        """Return it as a `csr_array`, whose rows are divided as the columns were: entries are sent to the ranks of their rows.
+        """Return the transposed as a `csr_array` over the same ranks; entries are sent to the ranks of their rows.
 
-        Each rank transposes on its device; through the host goes what is sent.
+        A rank transposes its parts on its device; messages go through the host.
         """
         A, comm = self.T, self.comm
         remote, halo = _place_received(A, comm.alltoall(_select_sent_rows(A), f"tocsr({describe(self)})"))
@@ -80,20 +80,20 @@ class Transposed(Distributed):
         return A.assembled(comm, self.rows, self.columns, local, device_array(remote, queue=A.queue), halo)
 
     def gather(self, root: int = 0) -> Any:
-        """Return the whole matrix on one rank, a `scipy.sparse.csc_array`, and None on the others."""
+        """Return the whole transposed as a `scipy.sparse.csc_array` on the rank ``root``, and None on other ranks."""
         whole = self.T.gather(root)
         return None if whole is None else whole.T
 
 
 def _select_sent_rows(A: csr_array) -> list[SentRows]:
-    """Return, for each rank, A's entries in its columns: as rows of the transposed."""
+    """Return the rows of the transposed that this rank sends to each rank: A's entries in the rank's columns."""
     rows = A.remote.T.tocsr().get()
     begin = A.rows.part(A.comm.rank).start
     return [SentRows.of(rows, A.halo.sources.get(rank, slice(0, 0)), begin) for rank in range(A.comm.size)]
 
 
 def _place_received(A: csr_array, received: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
-    """Return the entries of the transposed in others' columns, as SciPy's in CSR form, and these columns, ascending."""
+    """Return the remote part of the transposed, from received rows, as a SciPy array; and its halo, ascending."""
     # The columns ascend, as the ranks have their rows in order.
     halo, places, lengths, values = SentRows.concatenated(received)
     # Several ranks may have entries of one row; a rank's entries are in the order of the requested rows.

@@ -77,21 +77,21 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @classmethod
     def over(cls, own: cl_array.Array, comm: Communicator, division: Division) -> Self:
-        """Return the vector of entries that an operation made, on every rank; they are not checked. Not collective."""
-        result = object.__new__(cls)
-        result.own, result.comm, result.division = own, comm, division
-        return result
+        """Return the vector over ranks of this rank's entries on the device, which are not checked. Not collective."""
+        instance = object.__new__(cls)
+        instance.own, instance.comm, instance.division = own, comm, division
+        return instance
 
     @classmethod
     def zeros(cls, division: Division, comm: Communicator, dtype: Any = np.float64, columns: int | None = None) -> Self:
-        """Return a vector of zeros. Not collective."""
+        """Return a vector of zeros over ranks. Not collective."""
         n = division.length(comm.rank)
         entries = copy_to_device(comm.queue, "x", np.zeros(n * (1 if columns is None else columns), dtype))
         return cls.over(entries if columns is None else _reshape(entries, (n, columns)), comm, division)
 
     @classmethod
     def scattered(cls, x: Any, comm: Communicator, division: Division | None = None, root: int = 0) -> Self:
-        """Return the vector that one rank has whole.
+        """Return the vector over ranks of an array that one rank has whole.
 
         Parameters
         ----------
@@ -115,12 +115,12 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @property
     def ndim(self) -> int:
-        """Dimensions: 1 or 2."""
+        """The number of dimensions, 1 or 2."""
         return len(self.own.shape)
 
     @property
     def size(self) -> int:
-        """Entries of all ranks."""
+        """The number of entries of all ranks."""
         return int(np.prod(self.shape))
 
     @property
@@ -142,7 +142,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     # ---- arithmetic, entry by entry
 
     def _combine(self, other: Any, apply: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
-        """Return this vector and another operand combined entry by entry; the operand is at the left if ``reflected``."""
+        """Return an operator's result, entry by entry, for this vector and an operand, which is at the left if ``reflected``."""
         operand = self._read_operand(other)
         if operand is NotImplemented:
             return NotImplemented
@@ -151,20 +151,20 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         )
 
     def _derive(self, own: cl_array.Array, step: str, *operands: Any) -> Self:
-        """Return the vector that a step makes of this one, and of others that are over ranks."""
-        result = self.over(own, self.comm, self.division)
-        result.history = extend_history(step, self, *(operand for operand in operands if isinstance(operand, vector)))
-        return result
+        """Return the vector of a step's entries, whose history has the histories of this vector and of the operands."""
+        derived = self.over(own, self.comm, self.division)
+        derived.history = extend_history(step, self, *(operand for operand in operands if isinstance(operand, vector)))
+        return derived
 
     def _read_operand(self, other: Any) -> Any:
-        """Return this rank's entries of a vector over ranks, or a scalar; NotImplemented for other operands."""
+        """Return this rank's entries of an operand that is a vector over ranks, or the scalar; else NotImplemented."""
         if isinstance(other, vector):
             self._require_alike(other)
             return other.own
         return other if np.isscalar(other) or (isinstance(other, np.ndarray) and other.ndim == 0) else NotImplemented
 
     def _require_alike(self, other: vector) -> None:
-        """Raise a ValueError if another vector has another shape or is divided otherwise."""
+        """Raise a ValueError if the other vector has another shape or division than this vector."""
         if other.division != self.division or other.own.shape != self.own.shape:
             raise ValueError(f"vectors must be divided alike, are of shapes {self.shape} and {other.shape}: {other.division}")
 
@@ -194,7 +194,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._derive(-self.own, "neg")
 
     def _in_place(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
-        """Overwrite the entries by those that an operator makes of them and another operand, and return the vector."""
+        """Apply an in-place operator to the vector's entries and an operand, and return the vector."""
         operand = self._read_operand(other)
         if operand is NotImplemented:
             return NotImplemented
@@ -218,7 +218,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self
 
     def conj(self) -> Self:
-        """Return the complex conjugate. Not collective."""
+        """Return the complex conjugate of the vector. Not collective."""
         return self._derive(self.own.conj(), "conj") if self.dtype.kind == "c" else self
 
     def copy(self) -> Self:
@@ -232,7 +232,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     # ---- numbers: sums over ranks are added in their order
 
     def dot(self, other: vector) -> Any:
-        """Return the sum of products of entries; see `vdot` for complex ones.
+        """Return the dot product with another vector, without conjugation; see `vdot`.
 
         Parameters
         ----------
@@ -247,12 +247,12 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._dot_product(other, "dot", np.dot)
 
     def vdot(self, other: vector) -> Any:
-        """Return the sum of products of the conjugate of each entry with the other vector's."""
+        """Return the dot product of the vector's complex conjugate with another vector."""
         return self._dot_product(other, "vdot", np.vdot)
 
     @collective
     def _dot_product(self, other: vector, name: str, by_numpy: Callable[[Any, Any], Any]) -> Any:
-        """Return the inner product of two vectors over ranks; NumPy makes that of integers, on the host."""
+        """Return the dot product of two vectors over ranks; a rank's share is NumPy's, on the host, for integers."""
         if not isinstance(other, vector):
             raise TypeError(f"{name}: needs a vector over the same ranks, is given {class_of(other)}")
         self._require_alike(other)
@@ -269,7 +269,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @collective
     def sum(self) -> Any:
-        """Return the sum of all entries, in the dtype that NumPy gives it."""
+        """Return the sum of all entries, in the dtype of NumPy's sum."""
         dtype = np.zeros(0, self.dtype).sum().dtype
         if self.own.size == 0:
             share = dtype.type(0)
@@ -281,7 +281,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @collective
     def norm(self, ord: Any = 2) -> float:  # noqa: A002 - NumPy's name for it
-        """Return a norm of the vector, of all columns as one.
+        """Return a norm of the vector; several columns count as one vector.
 
         Parameters
         ----------
@@ -304,23 +304,23 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @collective
     def gather(self, root: int = 0) -> Any:
-        """Return the whole on one rank, as a NumPy array, and None on the others."""
+        """Return the whole vector as a NumPy array on the rank ``root``, and None on other ranks."""
         shares = self.comm.gather(self.own.get(), root, f"gather({describe(self)})")
         return None if shares is None else np.concatenate(shares)
 
     @collective
     def allgather(self) -> np.ndarray[Any, Any]:
-        """Return the whole on every rank, as a NumPy array."""
+        """Return the whole vector as a NumPy array on every rank."""
         return np.concatenate(self.comm.allgather(self.own.get(), f"allgather({describe(self)})"))
 
 
 def _describe_step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool = False) -> str:
-    """Return an operation with a vector or a number in words."""
+    """Return the text of an operation with a vector or a number, for histories."""
     return f"{'r' if reflected else ''}{apply.__name__} {'vector' if isinstance(other, vector) else spell(other)}"
 
 
 def compute_norm_share(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
-    """Return a rank's share of a norm: of the Euclidean one its square."""
+    """Return the share of a norm from a rank's entries; for the Euclidean norm the sum of squares."""
     if own.size == 0:
         return np.float64(0)
     flat = _reshape(own, (own.size,))
@@ -334,13 +334,13 @@ def compute_norm_share(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A0
 
 
 def _require_dimensions(values: Any) -> None:
-    """Raise a ValueError if values have neither one nor two dimensions."""
+    """Raise a ValueError if an array has neither one nor two dimensions."""
     if values.ndim not in (1, 2):
         raise ValueError(f"x: must have one or two dimensions, has {values.ndim}")
 
 
 def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
-    """Return a rank's entries on its device."""
+    """Return a rank's entries as a device array; a device array as it is."""
     values = own if isinstance(own, cl_array.Array) else np.asarray(own)
     _require_dimensions(values)
     if isinstance(values, cl_array.Array):
@@ -351,7 +351,7 @@ def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
 
 
 def _divide(array: np.ndarray[Any, Any], division: Division | None, size: int) -> list[tuple[np.ndarray[Any, Any], Division]]:
-    """Return each rank's entries of a vector, and the division."""
+    """Return the pairs of each rank's entries of an array and the division."""
     _require_dimensions(array)
     cuts = by_rows(array.shape[0], size) if division is None else division
     if cuts.n != array.shape[0] or cuts.size != size:
@@ -360,12 +360,12 @@ def _divide(array: np.ndarray[Any, Any], division: Division | None, size: int) -
 
 
 def _reshape(values: Any, shape: tuple[int, ...]) -> Any:
-    """Return a contiguous array in another shape."""
+    """Return a contiguous array in another shape; no new object if the shape is the same."""
     return values if values.shape == shape else values.reshape(shape)
 
 
 def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable[[cl_array.Array], cl_array.Array]) -> Any:
-    """Return the product of a matrix with a dense operand of any kind, by what multiplies this rank's entries."""
+    """Return the product of a matrix over ranks with a dense operand of any kind; ``times`` multiplies this rank's entries."""
     rank, queue = A.comm.rank, A.queue
     if isinstance(other, vector):
         if other.division != of_x:

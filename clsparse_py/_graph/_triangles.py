@@ -43,8 +43,8 @@ def triangle_count(A: Any) -> int:
 
     Notes
     -----
-    Each edge is kept in the direction of higher degrees, as L. The sum of ``L @ L`` under the mask L is the count, and no entry
-    of the product is made beside L's.
+    L has each edge in one direction, towards the vertex of higher degree. The sum of ``L @ L`` under the mask L is the number
+    of triangles; no other entry of the product is made.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def k_truss(A: Any, k: int) -> csr_array:
 
 
 def _count_triangles(S: Structure) -> csr_array:
-    """Return of each edge how many triangles it is in; nothing is waited for."""
+    """Return the number of triangles of each edge of a graph without loops; the device is not waited for."""
     # Products of patterns read no values: the column array stands in for them, as its dtype holds the counts.
     edges = Matrix.assembled(S, S.indices)
     return csr_array.assembled(S, sums_at(edges, edges, edges, plus_pair))
@@ -155,7 +155,7 @@ def _without_loops(A: csr_array) -> csr_array:
 
 
 def _orient(A: csr_array) -> csr_array:
-    """Return the entries that lead to vertices of higher degree, or of the same and a larger number."""
+    """Return each edge of an undirected graph once: from the vertex of lower degree or, at equal degrees, lower number."""
     queue, parts, n = A.queue, A.parts, A.nnz
     if not n:
         return A

@@ -44,7 +44,7 @@ def betweenness_centrality(
     directed : bool
         False: paths count in one of both directions; without effect if ``normalized``, as each pair then counts twice.
     batch : int
-        How many sources are searched from at a time. Memory grows with it: as many sets of numbers of paths are kept.
+        Number of sources that are searched from at a time; memory grows in proportion.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def betweenness_centrality(
 
 
 def _sum_dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
-    """Return the sum of the dependencies of some sources on each vertex."""
+    """Return the dependencies of all sources on each vertex, summed over the sources (Brandes)."""
     queue, m, n = edges.queue, len(sources), edges.shape[0]
     index = edges.indptr.dtype
     parts = np.asarray(sources, index), np.arange(m + 1, dtype=index)
@@ -106,7 +106,7 @@ def _sum_dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, A
     backwards, shares = edges._transposed(), []
     dependencies: cl_array.Array | None = None
     for previous, level in reversed(list(itertools.pairwise(levels))):
-        # (1 + dependency) / paths, of which the products with edges back are dependency / paths of the level before.
+        # The share (1 + dependency) / paths of a level; its product with the edges is dependency / paths of the level before.
         share = map_values(queue, level.data, "reciprocal")
         if dependencies is not None:
             accumulate_values(queue, share, dependencies, "plus")

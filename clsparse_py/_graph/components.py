@@ -1,4 +1,4 @@
-"""Connected components."""
+"""Connected components of a graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["connected_components"]
 
 
 def _label_by_scipy(A: Any, *, like: Any = None) -> tuple[int, Any]:
-    """Do as `connected_components`, by SciPy."""
+    """Return the connected components of a graph by SciPy, as `connected_components` does."""
     n_components, labels = csgraph.connected_components(on_host(A), directed=False)
     return int(n_components), deliver_from_host(A, labels, like)
 
@@ -31,7 +31,7 @@ def _label_by_scipy(A: Any, *, like: Any = None) -> tuple[int, Any]:
 def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
     """Return the connected components of a graph; edges connect in both directions.
 
-    Those of a directed graph are the weak ones; strong ones are in `clsparse_py.csgraph.connected_components`, on the host.
+    A directed graph's weak components are returned; `clsparse_py.csgraph.connected_components` has the strong ones, on the host.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
 
 
 def _label(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> tuple[cl_array.Array, int]:
-    """Return the component of each vertex, and how many there are; waits for that number."""
+    """Return the component of each vertex, and the number of components; waits for the number."""
     n, n_entries, index = indptr.size - 1, indices.size, indptr.dtype.name
     rows = rows_of(queue, indptr, n_entries)
     chain = Chain(queue, indices, indptr, rows)

@@ -20,6 +20,7 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "graph"
 
+    #: Work-group size of the kernels of graph algorithms.
     work_group: int = number(128, "work-items", least=1)
     #: Levels that a search enqueues before the host asks whether the last one found a vertex.
     levels_ahead: int = number(8, "levels", least=1)
@@ -27,8 +28,8 @@ class Thresholds(thresholds.Thresholds):
 
 ORIENT = declare_loop(
     "graph/orient",
-    "Which entries of an adjacency matrix lead to a vertex of higher degree or, of the same degree, to one with a larger "
-    "number: each edge in one direction, so that no cycle is left. The order is that of Latapy, Main-memory triangle "
+    "Marks of the entries of an adjacency matrix that lead to a vertex of higher degree or, at equal degrees, of larger number: "
+    "the edges in one direction, without cycles. The order is that of Latapy, Main-memory triangle "
     "computations for very large graphs.",
     "const I *rows, const I *columns, const I *indptr, uchar *marks",
     "const I row = rows[k], column = columns[k];",
@@ -58,6 +59,6 @@ class Components(OfStructure):
     """
 
     template = "graph/components"
-    variants: ClassVar[Variants] = {each: {"phase": each or "link"} for each in ("", "start", "label")}
+    variants: ClassVar[Variants] = {name: {"phase": name or "link"} for name in ("", "start", "label")}
 
     phase: str

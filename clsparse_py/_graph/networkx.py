@@ -1,6 +1,6 @@
 """A backend of NetworkX: ``nx.triangles(G, backend="clsparse")`` runs on the device.
 
-NetworkX finds it by an entry point of the package. It converts a graph at the first call and keeps what it made with the graph.
+NetworkX finds the backend by an entry point of the package, converts a graph at the first call, and caches the converted graph.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FUNCTIONS = {
     "single_source_shortest_path_length": "edges of length 1",
     "triangles": "undirected graphs",
 }
-#: Arguments that are not supported.
+#: Arguments that the backend does not support, by function.
 _REFUSED = {"betweenness_centrality": ("k", "weight", "endpoints"), "pagerank": ("nstart", "dangling")}
 #: Edges from which a call takes less time than NetworkX's own, and whether with the conversion of the graph, too. Random graphs
 #: of four edges a node, Intel Xeon (family 6, model 207), Intel's runtime 2026.22, 2026-11-26: with 4,000 edges `triangles` took
@@ -60,7 +60,7 @@ _LEAST_EDGES = {
 
 
 class Graph:
-    """A graph as the functions of this module take it.
+    """A graph of NetworkX with its adjacency matrix on the device.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Graph:
 
     @property
     def matrix(self) -> csr_array:
-        """A matrix of any weights, for what the structure alone decides."""
+        """The adjacency matrix with the weights of the conversion, for functions that read the structure alone."""
         return self.weighted(self.weight)
 
     def weighted(self, weight: str | None) -> csr_array:
@@ -93,7 +93,7 @@ class Graph:
         NetworkX keeps a graph that it converted, and hands it over for other attributes, too, and for none.
         """
         if weight not in self._matrices:
-            # By hand: NetworkX dispatches its own conversion, to this backend too, and it takes three times as long.
+            # NetworkX's own conversion takes three times as long, and is dispatched to backends, this one included.
             rows = [neighbours for _, neighbours in self.original.adjacency()]
             indptr = np.cumsum([0, *map(len, rows)])
             indices = np.fromiter(map(self.numbers.__getitem__, itertools.chain.from_iterable(rows)), np.int32, indptr[-1])
@@ -116,11 +116,17 @@ class Graph:
         return bool(self.original.is_multigraph())
 
     def named(self, values: Iterable[Any]) -> dict[Any, Any]:
-        """Return the values of all nodes by node."""
+        """Return the values of all nodes, in the order of rows, as a dict by node."""
         return dict(zip(self.nodes, values, strict=True))
 
     def number_of(self, node: Any) -> int:
-        """Return the row of a node; raises NetworkX's error if there is none."""
+        """Return the row of a node in the adjacency matrix.
+
+        Raises
+        ------
+        networkx.NodeNotFound
+            The graph has no such node.
+        """
         try:
             return self.numbers[node]
         except (KeyError, TypeError):
@@ -139,12 +145,12 @@ def convert_from_nx(G: Any, *, edge_attrs: Any = None, **_: Any) -> Graph:
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:
-    """Return a result as NetworkX's; NetworkX calls it."""
+    """Return a result of the backend as NetworkX's: of a converted graph the original; NetworkX calls it."""
     return result.original if isinstance(result, Graph) else result
 
 
 def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
-    """Return whether a call can be run, or why not; NetworkX calls it."""
+    """Return whether the backend can run a call, or the reason why not; NetworkX calls it."""
     for option in _REFUSED.get(name, ()):
         if (value := named.get(option)) is not None and value is not False:
             return f"{option} is not supported"
@@ -153,7 +159,7 @@ def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> boo
 
 
 def should_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
-    """Return whether a call takes less time here than NetworkX's own, or why not; NetworkX asks before it converts by itself."""
+    """Return whether the backend runs a call faster than NetworkX, or the reason why not; NetworkX asks before a conversion."""
     G = arguments[0] if arguments else named["G"]
     least, is_worth_converting = _LEAST_EDGES[name]
     if isinstance(G, Graph):
@@ -165,14 +171,14 @@ def should_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
 
 
 def _require_none(**named: Any) -> None:
-    """Raise NotImplementedError, by which NetworkX falls back to another backend."""
+    """Raise NotImplementedError if an argument is set that the backend does not support: NetworkX takes another backend then."""
     for name, value in named.items():
         if value is not None and value is not False:
             raise NotImplementedError(f"{name}: is not supported by the backend clsparse")
 
 
 def triangles(G: Graph, nodes: Any = None) -> Any:
-    """Return how many triangles nodes are in, as `networkx.triangles`."""
+    """Return the number of triangles of each node, as `networkx.triangles`."""
     counts = _triangles.triangles(G.matrix).tolist()
     if nodes is None:
         return G.named(counts)
@@ -180,12 +186,12 @@ def triangles(G: Graph, nodes: Any = None) -> Any:
         if nodes in G.numbers:
             return counts[G.numbers[nodes]]
     except TypeError:
-        pass  # several nodes
+        pass  # an iterable of nodes, which is not hashable
     return {node: counts[G.numbers[node]] for node in nodes if node in G.numbers}
 
 
 def k_truss(G: Graph, k: int) -> Any:
-    """Return the k-truss, as `networkx.k_truss`."""
+    """Return the k-truss of a graph, as `networkx.k_truss`."""
     import networkx as nx
 
     if nx.number_of_selfloops(G.original):
@@ -235,7 +241,7 @@ def connected_components(G: Graph) -> Iterator[set[Any]]:
 
 
 def number_connected_components(G: Graph) -> int:
-    """Return how many connected components there are, as `networkx.number_connected_components`."""
+    """Return the number of a graph's connected components, as `networkx.number_connected_components`."""
     return components.connected_components(G.matrix)[0]
 
 
@@ -253,7 +259,7 @@ def betweenness_centrality(
 
 
 def single_source_shortest_path_length(G: Graph, source: Any, cutoff: Any = None) -> dict[Any, int]:
-    """Return the levels of a search, nearest nodes first, as `networkx.single_source_shortest_path_length`."""
+    """Return the distances of nodes from a source in edges, nearest first, as `networkx.single_source_shortest_path_length`."""
     levels, _ = search.bfs(G.matrix, G.number_of(source))
     reached = np.flatnonzero((levels >= 0) & (levels <= (np.inf if cutoff is None else cutoff)))
     order = reached[np.argsort(levels[reached], kind="stable")]

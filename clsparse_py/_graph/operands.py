@@ -1,4 +1,4 @@
-"""Graphs as operations take them, and vectors as callers get them."""
+"""Arguments and results of graph algorithms: graphs as canonical CSR arrays, vectors for callers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["deliver", "deliver_from_host", "on_host", "read_graph", "require_int
 
 
 def read_graph(A: Any) -> csr_array:
-    """Return a graph as a `csr_array` in canonical format, to be read alone.
+    """Return the user's graph as a canonical `csr_array`, which may share the user's arrays and is not written to.
 
     Raises
     ------
     ValueError, TypeError
-        It is no square sparse array.
+        A is no square sparse array.
     """
     if not is_sparse(A):
         raise TypeError(f"A: must be a sparse array of clsparse_py or SciPy, is {class_of(A)}")
@@ -44,13 +44,13 @@ def read_graph(A: Any) -> csr_array:
 
 
 def on_host(A: Any) -> Any:
-    """Return a graph for functions of `scipy.sparse.csgraph`: each stored entry is an edge of length 1."""
+    """Return a graph as a SciPy array with ones as values, for `scipy.sparse.csgraph`: edges have length 1."""
     rows = hosted.on_host(A).tocsr()
     return scipy.sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
 
 
 def require_integer(name: str, value: Any, least: int | None = None) -> int:
-    """Return the integer that an argument is.
+    """Return an argument as a Python integer, checked.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def require_integer(name: str, value: Any, least: int | None = None) -> int:
 
 
 def require_vertex(name: str, vertex: Any, n: int) -> int:
-    """Return the number of a vertex of a graph of n vertices.
+    """Return a vertex's number, checked to be below n, the number of vertices.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def require_vertex(name: str, vertex: Any, n: int) -> int:
 
 
 def deliver(queue: cl.CommandQueue, vector: cl_array.Array, like: Any) -> Any:
-    """Return a vector that a chain made: NumPy's, or as it is if ``like`` is on the device."""
+    """Return a device vector as the caller wants it: as a NumPy array, or on the device if ``like`` is an array or a queue."""
     if like is None:
         return copy_to_host(vector, queue)
     if not isinstance(like, (cl_array.Array, cl.CommandQueue)):
@@ -90,6 +90,6 @@ def deliver(queue: cl.CommandQueue, vector: cl_array.Array, like: Any) -> Any:
 
 
 def deliver_from_host(A: Any, vector: np.ndarray[Any, Any], like: Any) -> Any:
-    """Return a vector of the host that was made of a graph, as `deliver` does: of integers, which are made int32."""
+    """Return a NumPy vector of vertex numbers as int32, on the host, or on the device of A if ``like`` asks for that."""
     queue = hosted.queue_in((A,)) or default_queue()
     return deliver(queue, copy_to_device(queue, "vertices", vector.astype(np.int32)), like)

@@ -1,4 +1,4 @@
-"""PageRank."""
+"""PageRank of a graph's vertices, by the power iteration."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps, declare_pass
 
 __all__ = ["pagerank"]
 
-#: Scalars and sums of PageRank: alpha is the damping factor, dangling the rank of vertices without edges out.
+#: Scalars and sums of PageRank: alpha is the damping factor, dangling the summed rank of vertices without outgoing edges.
 _LAYOUT = Layout(scalars=("alpha",), sums=("dangling", "change"))
 
-#: The share of a vertex's rank that goes along each edge out, and the sum of dangling ranks.
+#: Pass that divides a vertex's rank by the weight of its outgoing edges, and sums the dangling ranks.
 _SHARE = Pass(
     "pagerank_share", reads=("rank", "inverse"), writes=("share",),
     lines=("share = times(rank, inverse);",), sums=(("dangling", "inverse == 0 ? rank : 0"),),
 )  # fmt: skip
-#: The ranks after a step of the power iteration, and the sum of their absolute changes.
+#: Pass that makes the ranks of a step of the power iteration, and sums their absolute changes.
 _MOVE = Pass(
     "pagerank_move", reads=("arrived", "begin", "lost"), updates=("rank", "was"), takes=("alpha",), totals=("dangling",),
     lines=("was = rank;", "rank = alpha * (arrived + dangling * lost) + (1 - alpha) * begin;"),
@@ -118,7 +118,7 @@ def pagerank(
 
 
 def _read_personalization(personalization: Any, n: int) -> np.ndarray[Any, Any]:
-    """Return where walks begin: probabilities."""
+    """Return the probabilities with which walks begin at the n vertices."""
     if personalization is None:
         return np.full(n, 1 / max(n, 1))
     weights: np.ndarray[Any, Any] = np.asarray(personalization)

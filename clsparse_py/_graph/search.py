@@ -19,11 +19,12 @@ from clsparse_py._run.transfer import copy_to_device
 __all__ = ["bfs"]
 
 
+#: Row pointers and columns of a structure; also levels and parents of a search.
 _Structure = tuple[cl_array.Array, cl_array.Array]
 
 
 def _search_by_scipy(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
-    """Do as `bfs`, by SciPy."""
+    """Return the levels and parents of a breadth-first search by SciPy, as `bfs` does."""
     levels, parents = csgraph.dijkstra(on_host(A), directed, source, return_predecessors=True)
     levels[np.isinf(levels)] = parents[parents < 0] = -1
     parents[source] = source
@@ -80,7 +81,7 @@ def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tupl
 
 
 def _search(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: int) -> _Structure:
-    """Return levels and parents; structures have the vertices that lead to each vertex."""
+    """Return the levels and parents of a breadth-first search; a structure's rows hold the vertices that lead to a vertex."""
     n = structures[0][0].size - 1
     chain = Chain(queue, *(part for pattern in structures for part in pattern))
     built, record = chain.build(
@@ -89,7 +90,7 @@ def _search(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: 
     levels, parents = (allocate(queue, name, n, np.int32) for name in ("levels", "parents"))
     next_visited, visited = chain.scratch(n, np.uint8), chain.scratch(n, np.uint8)
     ahead = Thresholds.of(chain.device).levels_ahead
-    has_found = chain.scratch(ahead, np.uint32)
+    new_flags = chain.scratch(ahead, np.uint32)
     for vector, value in ((levels, -1), (parents, -1), (visited, 0)):
         chain.fill(vector, value, n)
     at_source = copy_to_device(queue, "the source", np.array([0, source], np.int32))
@@ -100,7 +101,7 @@ def _search(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: 
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     number = 0
     while True:
-        chain.fill(has_found, 0, ahead)
+        chain.fill(new_flags, 0, ahead)
         for i in range(ahead):
             number += 1
             for k, structure in enumerate(structures):
@@ -113,11 +114,11 @@ def _search(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: 
                     levels,
                     parents,
                     next_visited,
-                    has_found,
+                    new_flags,
                 )
                 chain.launch(built, groups, *sizes, *launch_arguments)
             visited, next_visited = next_visited, visited
-        if not chain.read(has_found, 1, ahead - 1)[0]:
+        if not chain.read(new_flags, 1, ahead - 1)[0]:
             break
     chain.finish(levels, parents)
     return levels, parents

@@ -11,13 +11,13 @@ within two edges, have state 0.
 
 Source        own; a node that waits for one at a time is from Blelloch, Fineman and Shun, "Greedy sequential maximal independent
               set and matching are parallel on average"; the set is that of `choose`
-Index space   `first`: work-items that stride over the nodes; `step`: work-groups that stride over the nodes that look, whose
+Index space   `first`: work-items that stride over the nodes; `step`: work-groups that stride over the active nodes, whose
               work-items share the neighbours of a node, and the paths from it, in teams of `lanes`
 Inputs        a structure in canonical format; shift and rank: the order, as for `choose`; turn: 0, 1, 2, in turns
-Output        state; waiting, next: linked lists of the nodes that wait for each node: the first one, and the one after each;
+Output        state; waiting, next: the linked list of the nodes that wait for a node: its first node, and each node's next;
               lists: three of n nodes, one of which holds the active nodes; counters: their lengths, and whether an edge lacks
               its mirror image
-Local memory  `step`: 4 numbers and a word for each of `listed` nodes, `woken` numbers, and a few
+Local memory  `step`: 4 numbers and a word for each of `listed` nodes, `woken` numbers, and 3 words
 Result        exact; lists are in any order
 </%doc>
 #define NONE 0xffffffffu
@@ -33,7 +33,7 @@ Result        exact; lists are in any order
             if (is_near == 2)
                 blocker = NONE;
 % endif
-            // The whole row, several neighbours at a time, so that their loads are in flight together.
+            // The neighbour's row is loaded several entries at a time, so that their loads are in flight together.
             for (I m = indptr[near]; m < last; m += ${at_once}) {
 % for u in range(at_once):
                 const I far_${u} = m + ${u} < last ? indices[m + ${u}] : node;
@@ -150,7 +150,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
         }
         volatile global uint *list = waiting + (blocker - 1);
         uint head = *list;
-        // In a list only once the list goes on behind it: what an atomic function returns has been done.
+        // The node's next element is set before the node enters the list: an atomic function that returned is done.
         while (head != CLOSED && atomic_xchg(next + node, head) != CLOSED) {
             const uint was = atomic_cmpxchg(list, head, (uint)node);
             if (was == head)
@@ -161,7 +161,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
             rest[atomic_inc(counter)] = node;
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    // The rows of the roots' neighbours one after another, a row to a team.
+    // The teams take the rows of the roots' neighbours in turn, a row to a team.
     uint before = 0;
     for (uint at = 0; at < n_roots; ++at) {
         const I node = roots[at], stop = stops[at];
@@ -169,7 +169,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
         before += (uint)(stop - firsts[at]);
         for (; k < stop; k += ${teams}) {
             const I near = indices[k], first = indptr[near], last = indptr[near + 1];
-            // The neighbour itself stands before the first of its row.
+            // The place before the row's first entry stands for the neighbour itself.
             for (I m = first - 1 + (I)lane; near != node && m < last; m += ${lanes}) {
                 const I other = m < first ? near : indices[m];
                 if (other == node || (other == near && m >= first) || atomic_cmpxchg(states + other, 1u, 0u) != 1)

@@ -1,10 +1,10 @@
 <%doc>
-A step to the maximal independent set of distance 2 of a graph that comes first in an order of its nodes: a node is in it if none
-before it, within two edges, is.
+A step to the maximal independent set of distance 2 of a graph that is first in an order of the nodes: a node is in the set if no
+earlier node within two edges is.
 
 Source        Bell, Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods"; here the order is
               fixed, so that the set is one that a single thread finds by going through the nodes
-Index space   `serial`: one work-item, which decides all; else work-items that stride over the nodes: one step for all
+Index space   `serial`: one work-item, which decides all nodes; else work-items that stride over the nodes: a step of all nodes
 Inputs        a valid structure; rank: the place of each block of 1 << shift adjacent nodes in the order; within a block nodes
               ascend. `serial`: order, the block at each place. state: 0 not in the set, 1 undecided, 2 in it
 Output        `serial`: state; else after, the state after the step, and how many are undecided if counts is not 0

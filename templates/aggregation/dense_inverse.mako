@@ -5,9 +5,9 @@ mirrored.
 Source        Goodnight, "A tutorial on the SWEEP operator"
 Index space   one work-group, on CPU devices of one work-item; rows are shared by teams of lanes
 Inputs        a structure in canonical format, of n rows; column: room for n entries
-Output        inverse: n x n, row by row; report: the least and the largest pivot, the largest entry of the matrix and of what it
-              differs by from its conjugate transpose. The inverse counts if the least pivot is well above 0
-Local memory  none of one work-item; else a column of most numbers, and one for each work-item
+Output        inverse: n x n, row by row; report: the least and the largest pivot, the largest entry of the matrix, and the largest
+              entry of its difference from its conjugate transpose. The inverse counts if the least pivot is well above 0
+Local memory  none for a work-group of one work-item; else a column of `most` numbers, and a number for each work-item
 Result        deterministic
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
@@ -29,7 +29,7 @@ void ${name}(
         }
     for (ulong k = 0; k < n; ++k) {
         const R pivot = real_part(inverse[k * n + k]);
-        // No number is less than the least one any more.
+        // Minus infinity stays the least pivot from here on.
         least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
         largest_pivot = fmax(largest_pivot, pivot);
         if (!(least_pivot > 0))
@@ -84,7 +84,7 @@ void ${name}(
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
         const R pivot = k < n ? real_part(inverse[k * n + k]) : 1;
         if (k < n) {
-            // No number is less than the least one any more.
+            // Minus infinity stays the least pivot from here on.
             least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
             largest_pivot = fmax(largest_pivot, pivot);
         }

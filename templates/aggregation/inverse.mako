@@ -1,8 +1,8 @@
 <%doc>
-The inverse of a matrix's diagonal, 0 where that is 0 or has no entry; duplicates are added up.
+The inverse of a matrix's diagonal, 0 where the diagonal is 0 or has no entry; duplicates are added up.
 
 Index space   work-items that stride over the rows, or take adjacent ones: `spread` says which
-Inputs        a valid structure; rows are searched if is_sorted says that their columns ascend, else read through
+Inputs        a valid structure; is_sorted: whether columns ascend, so that rows are searched by bisection
 Local memory  none
 Result        deterministic: duplicates are added in their order
 </%doc>

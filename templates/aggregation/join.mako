@@ -1,11 +1,11 @@
 <%doc>
 The aggregate that each node joins. `near`: a root and its neighbours join the root's aggregate. Else: a node without aggregate
-joins that of most of its neighbours, of several the one with the smallest number.
+joins the aggregate of most of its neighbours, of several such aggregates the one with the smallest number.
 
 Source        Bell, Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods"
 Index space   work-items that stride over the nodes, or take adjacent ones: `spread` says which
-Inputs        a valid structure. `near`: state, 2 for roots, and the number of each root; else `joined` of the step before
-Output        joined: the aggregate, or -1. `near` not: has_joined, 1 or 0. Only the first of many neighbours are counted
+Inputs        a valid structure. `near`: state, 2 for roots, and the number of each root; else before: `joined` of the first step
+Output        joined: the aggregate, or -1. Without `near` also has_joined: 1 or 0; `most` neighbours are counted, at most
 Local memory  none
 Result        exact
 </%doc>

@@ -1,12 +1,12 @@
 <%doc>
-Orthonormal columns for each aggregate, in place, and what the candidates are in them: a QR factorisation of the candidates' rows
-of an aggregate by the modified Gram-Schmidt method. A column that depends on those before it becomes 0.
+Orthonormal columns for each aggregate, in place, and the candidates' coefficients: a QR factorisation of the candidates' rows of
+an aggregate by the modified Gram-Schmidt method. A column that depends on earlier columns becomes 0.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"
 Index space   work-items that stride over the aggregates, or take adjacent ones: `spread` says which
 Inputs        pointers, nodes: the nodes of each aggregate; place: how many nodes before a node joined one; a node has
-              `block` rows. tolerance: the norm, as a part of what it was, below which a column counts as dependent
+              `block` rows. tolerance: the ratio of a column's norm to its first norm below which it counts as dependent
 Output        values: of n_columns a row; coarse: n_columns x n_columns for each aggregate, upper triangular
 Local memory  none
 Result        deterministic

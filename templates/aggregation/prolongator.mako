@@ -1,15 +1,15 @@
 <%doc>
 A prolongator smoothed by a step of the Jacobi method, P = (1 - gain D^-1 A) T, for a T of at most one entry a row, such as that
 of one candidate. `make`: rows of P, each in the room of A's row, or, if a work-item's rows are `adjacent`, one after another in
-the room of all of them; `pack`: rows moved together; `values`: those of a P that is there.
+the room of all of them; `pack`: rows moved together; `values`: the values of a P whose structure is there.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"
 Index space   work-items that stride over the rows, or take adjacent ones: `spread` says which
-Inputs        A in canonical format; inverse: that of its diagonal D, 0 for rows that are not smoothed; T: its parts, and whether
-              each of its rows has an entry. `pack`: rows in their rooms. `pack`, `values`: the row pointers of P
-Output        `make`: columns that ascend, sums, and how many there are in each row; else P
-Local memory  `room` columns and sums for each work-item, which has its row there, if it has no more; none if that is 0
+Inputs        A in canonical format; inverse: the inverse of its diagonal D, 0 for rows that are not smoothed; T: its parts, and
+              whether all of its rows have an entry. `pack`: rows in their rooms. `pack`, `values`: the row pointers of P
+Output        `make`: ascending columns, sums, and the length of each row; else P
+Local memory  `room` columns and sums for each work-item, for rows of P that are no longer; none if `room` is 0
 Result        deterministic
 </%doc>
 <%
@@ -34,7 +34,7 @@ Result        deterministic
                 continue;
             const I column = t_columns[at];
             const T term = times(of_real(near == (I)row) - times(scale, values[k]) * gain, t_values[at]);
-            // Neighbours are in one aggregate as a rule.
+            // Adjacent neighbours are in one aggregate as a rule, so the last place is tried first.
             if (length == 0 || ${col("place")} != column) {
                 place = length;
                 while (place > 0 && ${col("place - 1")} >= column)

@@ -4,8 +4,8 @@ The values of 1 - gain D^-1 A for a matrix A and its diagonal D: a step of the J
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"
 Index space   a work-group takes `tile` entries side by side; its work-items take neighbours in turn
-Inputs        a valid structure without duplicates; inverse: that of the diagonal, 0 for rows that are not smoothed; first: the
-              column of the first row's diagonal, past all columns if they are beside it
+Inputs        a valid structure without duplicates; inverse: of the diagonal, 0 for rows that are not smoothed; first: the column
+              of the first row's diagonal entry, past all columns if A lacks the columns of the diagonal
 Output        result: a value for each entry
 Local memory  none
 Result        deterministic

@@ -1,11 +1,11 @@
 <%doc>
-Which entries of a matrix are strong: those off the diagonal whose square is at least theta^2 |a_ii| |a_jj|.
+Marks of a matrix's strong entries: the entries off the diagonal whose square is at least theta^2 |a_ii| |a_jj|.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"
 Index space   a work-group takes `tile` entries side by side; its work-items take neighbours in turn
 Inputs        a valid structure; diagonal: the values on A's
-Output        strong: 1 for these, else 0
+Output        strong: 1 for strong entries, else 0
 Local memory  none
 Result        exact; products are not fused, so the same on all devices for real values
 </%doc>
@@ -26,7 +26,7 @@ void ${name}(
             row_end = indptr[row + 1];
         }
         const I column = indices[at];
-        // Quotients first: squares leave the range of numbers.
+        // The sizes are divided before the product: squares may overflow.
         const R size = magnitude(values[at]), rows = magnitude(diagonal[row]), columns = magnitude(diagonal[column]);
         strong[at] = column != row && (rows == 0 || columns == 0 || (size / rows) * (size / columns) >= theta * theta);
     }

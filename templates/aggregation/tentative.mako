@@ -1,12 +1,12 @@
 <%doc>
 The structure of a tentative prolongator, with the candidates as its values: a block of them for each node in an aggregate.
-`normed`: one candidate, whose norm in each aggregate is there, and becomes 1.
+`normed`: one candidate, divided by its norm in each aggregate, an input.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"
 Index space   work-items that stride over the unknowns and the end, or take adjacent ones: `spread` says which
-Inputs        joined: the aggregate of each node, or -1; place: how many nodes before it joined one; candidates: of n_rows rows.
-              A node has `block` unknowns
+Inputs        joined: the aggregate of each node, or -1; place: the number of earlier nodes in an aggregate; candidates: a row for
+              each of the `block` unknowns of a node
 Output        indptr, indices, values; unless `normed`, members: the aggregates of nodes that joined one
 Local memory  none
 Result        exact

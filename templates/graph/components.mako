@@ -6,14 +6,14 @@ component.
 Source        Jaiganesh and Burtscher, A High-Performance Connected Components Implementation for GPUs (ECL-CC)
 Index space   work-items that stride over the vertices, of phase "link" over the entries: `spread` says which
 Inputs        rows and columns of the entries of a square matrix; parents: n numbers; no more than int32 holds
-Output        phase "label": roots, and a byte for each vertex, whether it is one
+Output        phase "label": roots, and a byte for each vertex: whether the vertex is a root
 Local memory  none
 Result        exact: trees differ from run to run, roots do not
 </%doc>
 % if phase == "link":
 int load(volatile global int *parents, const int v) { return atomic_add(parents + v, 0); }
 
-// Return the root of a vertex, and let vertices on the way stand below one that is nearer to it.
+// Return the root of a vertex, and link vertices on the path to an ancestor nearer to the root.
 int root_of(volatile global int *parents, int v)
 {
     for (int above = load(parents, v); above != v;) {
@@ -46,7 +46,7 @@ void ${name}(
         int a = root_of(parents, (int)rows[i]), b = root_of(parents, (int)columns[i]);
         while (a != b) {
             const int high = max(a, b), low = min(a, b), previous = atomic_cmpxchg(parents + high, high, low);
-            // Another work-item may have linked it in the meantime.
+            // Another work-item may have linked the root `high` in the meantime.
             a = previous == high ? low : root_of(parents, previous);
             b = previous == high ? low : root_of(parents, low);
         }

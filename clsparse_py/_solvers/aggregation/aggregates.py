@@ -21,12 +21,12 @@ from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choo
 
 __all__ = ["Aggregates", "aggregate_nodes"]
 
-#: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
-#: lines at least. Longer blocks make better aggregates, and take more steps.
+#: Length of a block of the order of nodes, by the mean distance from a node to its first neighbour: on a grid, lines.
+#: Longer blocks make better aggregates, and take more steps.
 _LINES = 128
-#: Marks an empty slot in the lists of waiting nodes.
+#: Number that marks an empty slot in the lists of waiting nodes.
 _NONE = 0xFFFFFFFF
-#: Work-items to a compute unit that search for undecided nodes.
+#: Work-items on a compute unit that decide active nodes.
 _ITEMS_PER_UNIT = 2048
 
 
@@ -38,9 +38,11 @@ class Aggregates(NamedTuple):
     joined : pyopencl.array.Array
         The number of each node's aggregate; -1 for nodes without a neighbour.
     place : pyopencl.array.Array
-        How many nodes before each joined one, and at the end how many in all.
-    n, n_joined : int
-        Aggregates, and nodes in them.
+        For each node the number of earlier nodes in an aggregate, and at the end the number of all nodes in an aggregate.
+    n : int
+        The number of aggregates.
+    n_joined : int
+        The number of nodes in an aggregate.
     """
 
     joined: cl_array.Array
@@ -50,7 +52,10 @@ class Aggregates(NamedTuple):
 
 
 def _order_nodes(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return how nodes are ordered: blocks of 1 << shift; the block at each place, by a hash; the place of each block."""
+    """Return the order of n nodes: the shift of blocks of ``1 << shift`` nodes, the blocks by a hash, each block's place.
+
+    ``reach`` is the sum of the distances from nodes to their first neighbours.
+    """
     shift = max(_LINES * max(reach // max(n, 1), 1) - 1, 1).bit_length()
     blocks = np.arange(max(-(-n // (1 << shift)), 1), dtype=np.uint64)
     key = blocks * np.uint64(0x9E3779B97F4A7C15)
@@ -66,8 +71,8 @@ def _order_nodes(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndar
 def aggregate_nodes(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Aggregates:
     """Return the aggregates of a graph, the same on every device; waits.
 
-    A root is a node within two edges of which no root comes before it, in an order of long blocks of adjacent nodes. Its
-    neighbours join it. What is left joins the aggregate that most of its neighbours are in.
+    A root is a node within two edges of which no root comes before it, in an order of long blocks of adjacent nodes. The
+    neighbours of a root join its aggregate. Other nodes join the aggregate that most of their neighbours are in.
 
     Parameters
     ----------
@@ -111,7 +116,7 @@ def aggregate_nodes(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_
 
 
 class _OrderedGraph(NamedTuple):
-    """The order of nodes, as kernels take it, and their neighbours."""
+    """The graph of nodes in CSR form, with the order of the nodes: arguments of kernels."""
 
     shift: np.uint32
     rank: cl_array.Array
@@ -126,9 +131,9 @@ def _decide_active_nodes(
     graph: _OrderedGraph,
     state: cl_array.Array,
 ) -> bool:
-    """Find which nodes are in the set, by steps for those that are decided in them, and return True; waits.
+    """Decide the states of all nodes by steps over lists of active nodes, and return True; waits.
 
-    False: the graph is not symmetric, or has more nodes than are told apart; nothing is decided.
+    False: the graph is not symmetric, or has more nodes than uint32 numbers; no node is decided.
     """
     (first, _), (step, record) = phases
     n, index = state.size, graph.indptr.dtype
@@ -157,7 +162,7 @@ def _decide_active_nodes(
 def _decide_all_nodes(
     chain: Chain, choose: Built, launch: tuple[int, tuple[np.uint64, ...]], graph: _OrderedGraph, state: cl_array.Array
 ) -> cl_array.Array:
-    """Return which nodes are in the set, by steps for all of them; waits."""
+    """Return the states of all nodes, decided by steps over all nodes; waits."""
     groups, sizes = launch
     next_state, undecided = chain.scratch(state.size, np.uint32), chain.scratch(1, np.uint32)
     steps = Thresholds.of(chain.device).steps_ahead

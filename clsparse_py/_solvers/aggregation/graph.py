@@ -20,7 +20,10 @@ __all__ = ["compute_smoothing_values", "invert_diagonal", "reduce_blocks", "sele
 
 @door()
 def reduce_blocks(A: Matrix, block: int) -> Matrix:
-    """Return the matrix of A's nodes: for each block of ``block`` x ``block`` entries, all stored, their norm; A itself for 1."""
+    """Return the matrix of the Frobenius norms of A's blocks of ``block`` x ``block`` entries, a row for each node.
+
+    All entries of a block are stored. A block of one entry: A itself is returned.
+    """
     if block == 1:
         return A
     queue, (data, indices, indptr) = A.queue, A.parts
@@ -40,7 +43,7 @@ def reduce_blocks(A: Matrix, block: int) -> Matrix:
 def select_strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = None) -> Matrix:
     """Return A's strong entries: those off the diagonal with ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, or A itself if theta is 0.
 
-    ``diagonal`` has a_jj for each column; by default A's.
+    ``diagonal`` is the vector of a_jj for all columns; by default A's diagonal.
     """
     if theta == 0 or not A.nnz:
         return A

@@ -1,4 +1,4 @@
-"""A parameter record beside each template of smoothed aggregation."""
+"""The parameter records of the kernels of smoothed aggregation."""
 
 from __future__ import annotations
 
@@ -25,38 +25,41 @@ __all__ = [
     "Prolongator", "Smoothing", "Strength", "Tentative", "Thresholds",
 ]  # fmt: skip
 
-#: Unknowns of a coarsest matrix that a work-group inverts, at most: LAPACK's threads on the host spin, or wait, for milliseconds.
+#: Most unknowns of a coarsest matrix that a work-group inverts: LAPACK's threads on the host spin, or wait, for milliseconds.
 MAX_INVERTED = 256
 #: Work-items that share a row of the matrix that is inverted.
 _INVERTING_LANES = 32
-#: Entries of a prolongator's row that fit the local memory of a work-item.
+#: Entries of a prolongator's row for which a work-item has local memory.
 _ROOM = 16
-#: Local memory of a work-group for rows of prolongators, in bytes.
+#: Bytes of local memory in which a work-group makes rows of prolongators.
 _LOCAL = 24576
-#: Neighbours of a node at most whose aggregates are counted.
+#: Most neighbours of a node whose aggregates are counted when the node chooses one.
 _MOST = 32
-#: Entries of a row that a work-item loads together.
+#: Entries of a neighbour's row that a work-item loads at a time in the search for a blocker.
 _AT_ONCE = 8
-#: Nodes that a work-group visits in a step.
+#: Most active nodes that a work-group decides in a step.
 _LISTED = 64
-#: Nodes that a work-group lists for the next step.
+#: Most nodes that a work-group collects in local memory for the next step's list.
 _WOKEN = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The numbers by which aggregation shares work out."""
+    """The thresholds of aggregation on a device."""
 
     operation = "aggregation"
 
-    #: That share the neighbours of a node.
+    #: Work-items that share a node's neighbours.
     lanes: int = number(8, "work-items", least=1, power=True)
-    #: Of a node, as a mean, behind which more work-items share them, and work-groups are larger.
+    #: Mean number of neighbours of a node above which ``many_lanes`` and ``large_group`` count.
     few_neighbours: int = number(12, "neighbours")
+    #: Work-items that share a node's neighbours where nodes have many.
     many_lanes: int = number(32, "work-items", least=1, power=True)
+    #: Work-group size where nodes have many neighbours.
     large_group: int = number(512, "work-items", least=1)
-    #: Between two reads of how many nodes look: launches, by threes; and steps, where all nodes take them.
+    #: Launches over active nodes between two reads of the number of active nodes; a multiple of three.
     launches_ahead: int = number(24, "launches", least=3)
+    #: Steps over all nodes between two reads of the number of undecided nodes.
     steps_ahead: int = number(64, "steps", least=1)
 
 
@@ -76,7 +79,7 @@ BEGIN = declare_loop(
 
 ROOTS = declare_loop(
     "aggregation/roots",
-    "Which nodes are in a set, to be counted: those of state 2.",
+    "Marks of the roots, the nodes of state 2, to be counted.",
     "const uint *state, I *is_root",
     "is_root[node] = state[node] == 2;",
     counter="node",
@@ -110,8 +113,10 @@ class Advance(OfStructure):
     phase : str
     lanes : int
         Work-items that share the neighbours of a node.
-    listed, woken : int
-        Nodes that a work-group lists, at most, that are to look in a step, and in the next.
+    listed : int
+        Most active nodes of a work-group in a step.
+    woken : int
+        Most nodes that a work-group collects in local memory for the next step.
     """
 
     template = "aggregation/advance"
@@ -123,7 +128,7 @@ class Advance(OfStructure):
 
     @classmethod
     def legal(cls, device: Device, index: str, phase: str, mean: float) -> Advance:
-        """Return the record for rows of ``mean`` entries."""
+        """Return the record of a phase for a graph whose nodes have ``mean`` neighbours."""
         limits = Thresholds.of(device)
         is_long = mean > limits.few_neighbours
         group = min(limits.large_group, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
@@ -154,7 +159,7 @@ class Join(OfStructure):
     Attributes
     ----------
     near : bool
-        Whether neighbours of roots join, else those that are left.
+        Whether the neighbours of roots join an aggregate, else all other nodes.
     """
 
     template = "aggregation/join"
@@ -186,7 +191,7 @@ class Inverse(OfNumbers):
 @kernel
 @dataclass(frozen=True)
 class DenseInverse(OfNumbers):
-    """Parameters of ``templates/aggregation/dense_inverse.mako``; of CPU devices, the work-group is one work-item."""
+    """Parameters of ``templates/aggregation/dense_inverse.mako``; on CPU devices the work-group is one work-item."""
 
     template = "aggregation/dense_inverse"
     variants: ClassVar[Variants] = {"": {"work_group": 1}, "group": {}}
@@ -269,7 +274,7 @@ class Prolongator(OfNumbers):
     adjacent : bool
         Whether a work-item's rows are adjacent.
     room : int
-        Entries of a row of P for which a work-item has local memory; 0: none.
+        Entries of a row of P for which a work-item has local memory; 0: rows are in global memory alone.
     """
 
     template = "aggregation/prolongator"
@@ -280,7 +285,7 @@ class Prolongator(OfNumbers):
 
     @classmethod
     def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
-        """Return the record for an A of which no row has more entries than the longest."""
+        """Return the record of a phase for a matrix A whose longest row has ``longest`` entries."""
         adjacent, group = device.lanes_are_loops and phase != "values", work_group_of(device)
         if device.lanes_are_loops or phase == "pack":
             return cls(group, index, dtype, phase, adjacent)

@@ -1,4 +1,4 @@
-"""Smoothed prolongators of one candidate: a row is the sum of few aggregates', so no product of sparse matrices is needed."""
+"""Smoothed prolongators of one candidate, made row by row without a product of sparse matrices: a row has few entries."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from clsparse_py._solvers.aggregation.kernels import Prolongator
 
 __all__ = ["MAX_ROW", "refresh_prolongator", "smooth_prolongator"]
 
-#: Entries of the longest row of A up to which a work-item makes each row of the prolongator: on CPU devices, and elsewhere.
+#: Most entries of A's longest row for which a work-item makes a row of the prolongator; by whether lanes are loops (CPUs).
 MAX_ROW = {True: 1024, False: 96}
 
 
 def _build_kernel(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...]]:
-    """Return a kernel, work-groups, and the arguments that say how they share the rows."""
+    """Return the kernel of a phase, and its first launch arguments: the work-groups, and how work-items share A's rows."""
     types = name_of(A[2].dtype), name_of(A[0].dtype)
     built, record = chain.build(Prolongator.legal(chain.device, *types, phase, longest))
     groups, sizes = spread(chain.device, A[2].size - 1, record.work_group, 64)
@@ -31,7 +31,7 @@ def _build_kernel(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Bui
 
 
 def _pack_operand(gain: float, T: Parts) -> tuple[Any, ...]:
-    """Return the gain and T as kernels take them: whether each row has an entry, which is then the one of the row's number."""
+    """Return the kernel arguments for the gain and T: gain, whether all rows of T have an entry, T's parts."""
     values, columns, pointers = T
     real = np.zeros(0, values.dtype).real.dtype
     return real.type(gain), np.uint32(values.size == pointers.size - 1), pointers, columns, values
@@ -49,7 +49,7 @@ def smooth_prolongator(
     A : Matrix
         In canonical format, n x n.
     inverse : pyopencl.array.Array
-        That of A's diagonal D, 0 for rows that are not smoothed.
+        The inverse of A's diagonal D, 0 for rows that are not smoothed.
     gain : float
     T : Matrix
         n rows of at most one entry each, of A's dtypes.
@@ -75,7 +75,7 @@ def smooth_prolongator(
 def refresh_prolongator(
     queue: cl.CommandQueue, A: Matrix, inverse: cl_array.Array, gain: float, T: Matrix, longest: int, P: Matrix
 ) -> cl_array.Array:
-    """Overwrite the values of an earlier result of `smooth_prolongator` by those for others of A, and return them."""
+    """Overwrite the values of P, a result of `smooth_prolongator`, by those for A's present values, and return P's values."""
     data, indices, indptr = A.parts
     sums, columns, pointers = P.parts
     chain = Chain(queue, *A.parts, inverse, *T.parts, columns, pointers, writes=(sums,))

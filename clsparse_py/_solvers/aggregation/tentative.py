@@ -25,7 +25,7 @@ _TOLERANCE = 1e-10
 
 
 def _enqueue_normalised(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_array.Array) -> None:
-    """Enqueue the prolongator of one candidate, and its norm in each aggregate, which one work-item adds up."""
+    """Enqueue the kernels for one candidate: its norm in each aggregate, by one work-item, and the prolongator's entries."""
     joined, positions, candidate = of_nodes
     values, indices, indptr = T
     types = name_of(positions.dtype), name_of(candidate.dtype)
@@ -38,7 +38,7 @@ def _enqueue_normalised(chain: Chain, of_nodes: Parts, block: int, T: Parts, nor
 
 
 def _enqueue_orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], T: Parts, coarse: cl_array.Array) -> None:
-    """Enqueue the prolongator, and the coarse candidates: columns are made orthonormal for each aggregate's list of nodes."""
+    """Enqueue the kernels for several candidates: the prolongator's columns are made orthonormal in each aggregate."""
     joined, positions, candidates = of_nodes
     values, indices, indptr = T
     queue, device, dtype = chain.queue, chain.device, candidates.dtype
@@ -60,14 +60,14 @@ def _enqueue_orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], 
 def make_tentative_prolongator(
     queue: cl.CommandQueue, groups: Aggregates, candidates: cl_array.Array, block: int
 ) -> tuple[Matrix, cl_array.Array]:
-    """Return a prolongator that holds candidates exactly, and the coarse candidates.
+    """Return the tentative prolongator, whose range holds the candidates exactly, and the coarse candidates.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
         In order.
-    of : Aggregates
-        Of nodes.
+    groups : Aggregates
+        The aggregates of the nodes.
     candidates : pyopencl.array.Array
         A row for each unknown, C-contiguous.
     block : int

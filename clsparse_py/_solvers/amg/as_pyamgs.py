@@ -1,4 +1,4 @@
-"""Hierarchies as PyAMG's."""
+"""Conversion of a multigrid hierarchy to PyAMG's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["convert_to_pyamg"]
 
 
 def convert_to_pyamg(ours: Sequence[Level]) -> Any:
-    """Return levels as PyAMG's hierarchy; see `clsparse_py.amg.MultilevelSolver.to_pyamg`."""
+    """Return PyAMG's hierarchy with copies of the matrices and smoothers of our levels; see `MultilevelSolver.to_pyamg`."""
     from pyamg.multilevel import MultilevelSolver as OfPyamg
 
     levels = []
@@ -37,7 +37,7 @@ def convert_to_pyamg(ours: Sequence[Level]) -> Any:
 
 
 def _make_host_smoother(smoother: Smoother | None, A: Any) -> Any:
-    """Return a smoother as a function that PyAMG calls: of a matrix, x, which it writes to, and b."""
+    """Return a smoother as PyAMG's function of a matrix, x and b, which overwrites x."""
     from pyamg.relaxation import relaxation
 
     if smoother is None:
@@ -50,13 +50,14 @@ def _make_host_smoother(smoother: Smoother | None, A: Any) -> Any:
     inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0) if smoother.scaled else 1
 
     def polynomial(A: Any, x: Any, b: Any) -> None:
+        """Overwrite x by the result of the smoother's steps for ``A x = b``."""
         x[...] = _apply_smoother(A, inverse, smoother, b, x)
 
     return polynomial
 
 
 def _apply_smoother(A: Any, inverse: Any, smoother: Smoother, b: Any, x: Any) -> Any:
-    """Return x after a smoother; ``inverse`` is that of the diagonal, or 1."""
+    """Return x after a smoother's steps for ``A x = b``; ``inverse`` is the inverse of A's diagonal, or 1."""
     first, *further = (gain_of_step if np.iscomplexobj(x) else np.real(gain_of_step) for gain_of_step in smoother.coefficients)
     for _ in range(smoother.iterations):
         s = inverse * (b - A @ x)

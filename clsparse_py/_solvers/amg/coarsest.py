@@ -21,11 +21,11 @@ from clsparse_py._solvers.aggregation.kernels import MAX_INVERTED, DenseInverse
 
 __all__ = ["compute_inverse_values", "invert_coarsest", "invert_on_host"]
 
-#: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
+#: Most unknowns of the coarsest level, whose inverse is a dense matrix.
 _MAX_DENSE = 5000
 #: Work-items of the work-group that inverts the coarsest matrix on GPUs.
 _WORK_GROUP = 1024
-#: Times the spacing of numbers: how unlike its transposed the coarsest matrix may be by rounding, and how near to singular it is.
+#: Units of rounding that count as none: of the asymmetry, and of the least pivot, of the coarsest matrix.
 _ROUNDING = 1000
 
 
@@ -35,7 +35,7 @@ def invert_coarsest(A: csr_array) -> csr_array:
     Raises
     ------
     ValueError
-        It is too large, or has values that are not finite.
+        The matrix is too large, or has values that are not finite.
     """
     n, values = A.shape[0], compute_inverse_values(A)
     indices, indptr = (copy_to_device(A.queue, "an inverse", part) for part in _dense_structure(n))
@@ -43,14 +43,14 @@ def invert_coarsest(A: csr_array) -> csr_array:
 
 
 def compute_inverse_values(A: csr_array) -> cl_array.Array:
-    """Return the values of `invert_coarsest`, row by row."""
+    """Return the values of the inverse of a coarsest matrix, row by row, zeros too."""
     values = _invert_by_work_group(A.queue, A.parts)
     return copy_to_device(A.queue, "an inverse", invert_on_host(A.get()).data) if values is None else values
 
 
 @door()
 def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
-    """Return the values of the inverse; None, for LAPACK, unless A is small, Hermitian and positive definite."""
+    """Return the inverse of a small Hermitian positive definite matrix, row by row; None for all other matrices."""
     data, indices, indptr = parts
     chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
     if not 0 < n <= MAX_INVERTED or chain.device.is_plain:
@@ -68,17 +68,17 @@ def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Arra
 
 
 def _dense_structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the columns and row pointers of a matrix with all its entries."""
+    """Return the columns and row pointers of a dense n x n matrix in CSR form."""
     return np.tile(np.arange(n, dtype=np.int32), n), n * np.arange(n + 1, dtype=np.int32)
 
 
 def invert_on_host(A: Any) -> Any:
-    """Return the inverse of a coarsest matrix by LAPACK; both are SciPy's.
+    """Return the inverse of a coarsest matrix of SciPy's by LAPACK, as a SciPy array.
 
     Raises
     ------
     ValueError
-        It is too large, or has values that are not finite.
+        The matrix is too large, or has values that are not finite.
     """
     n = A.shape[0]
     if n > _MAX_DENSE:
@@ -91,7 +91,7 @@ def invert_on_host(A: Any) -> Any:
 
 
 def _pseudoinvert(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the pseudoinverse; of a matrix that is positive definite, far from singular, by Cholesky's factors."""
+    """Return the pseudoinverse of a dense matrix: by Cholesky's factors if it is positive definite and far from singular."""
     scale, eps = np.abs(A).max(), float(np.finfo(A.dtype).eps)
     if np.abs(A - A.conj().T).max() <= _ROUNDING * eps * scale:
         try:
@@ -99,7 +99,7 @@ def _pseudoinvert(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         except np.linalg.LinAlgError:
             pass
         else:
-            # The square of their ratio is at most the condition number.
+            # The square of the pivots' ratio is at most the condition number.
             pivots = np.diagonal(factor[0]).real
             if pivots.min() > np.sqrt(_ROUNDING * A.shape[0] * eps) * pivots.max():
                 inverse: np.ndarray[Any, Any] = scipy.linalg.cho_solve(factor, np.eye(*A.shape, dtype=A.dtype))

@@ -29,7 +29,7 @@ CYCLES = ("V", "W", "F", "K", "AMLI")
 
 
 class _Room:
-    """The vectors of one level, and what its passes share."""
+    """The vectors, cast matrices and passes of one level of a hierarchy."""
 
     def __init__(self, queue: cl.CommandQueue, dtype: np.dtype[Any], level: Level) -> None:
         self._chain, self._level, self._dtype, self._vectors = Chain(queue), level, dtype, dict[str, cl_array.Array]()
@@ -59,7 +59,7 @@ class _Room:
         self.sweeps.set_all(scalars.ravel())
 
     def follow_levels(self) -> bool:
-        """Take over the level's new matrices; return False if commands bound before would not see the change."""
+        """Take over the level's new values; return False if bound commands would not see the change of matrices."""
         current = self._level.A, self._level.P, self._level.R
         present = self.A, self.P, self.R
         if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
@@ -71,13 +71,13 @@ class _Room:
         return True
 
     def vector(self, name: str) -> cl_array.Array:
-        """Return the vector of a name, which is allocated once."""
+        """Return the level's vector of a name, allocated at the first call."""
         if name not in self._vectors:
             self._vectors[name] = self.sweeps.vector()
         return self._vectors[name]
 
     def inverse(self, smoother: Smoother) -> cl_array.Array:
-        """Return the inverse of the diagonal, or ones, as a smoother takes it."""
+        """Return the vector by which a smoother scales residuals: the inverse of the diagonal, or ones."""
         name = "inverse" if smoother.scaled else "ones"
         if name not in self._vectors:
             inverse = self.vector(name)
@@ -88,11 +88,11 @@ class _Room:
         return self._vectors[name]
 
     def bind(self, step: Pass, part: int = 0, **vectors: cl_array.Array) -> Command:
-        """Return a pass over vectors; part is the place of a smoother's coefficient among those of both."""
+        """Return the command of a pass over vectors; ``part`` numbers the coefficients of both smoothers."""
         return self.sweeps.bind(step, part, 0, **vectors)
 
     def parts(self, is_after: bool) -> range:
-        """Return the parts that hold the coefficients of a smoother."""
+        """Return the numbers of a smoother's coefficients among the coefficients of both smoothers of the level."""
         n_before, n_after = (0 if smoother is None else len(smoother.coefficients) for smoother in self.smoothers)
         return range(n_before, n_before + n_after) if is_after else range(n_before)
 
@@ -105,7 +105,7 @@ def _cast_matrix(A: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _await_matrix(A: csr_array) -> csr_array:
-    """Return a matrix once it is valid, and there."""
+    """Wait until a matrix is on its device and its structure was checked, and return the matrix."""
     A.require_valid()
     for part in A.parts:
         for event in part.events:
@@ -114,7 +114,7 @@ def _await_matrix(A: csr_array) -> csr_array:
 
 
 def _cast_vector(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return a device vector in a dtype: itself, if it has that."""
+    """Return a device vector cast to a dtype; no copy if the vector has this dtype."""
     return values if values.dtype == dtype else values.astype(dtype)
 
 
@@ -144,7 +144,7 @@ class Workspace:
         self._is_lent = False
 
     def follow_levels(self) -> bool:
-        """Take over what changed in the levels; return False if another workspace is needed."""
+        """Take over the levels' new values; return False if the hierarchy needs another workspace."""
         followed = [room.follow_levels() for room in self._rooms]
         return self._is_plain and all(followed)
 
@@ -152,7 +152,7 @@ class Workspace:
     def borrow(self, b: cl_array.Array, x: cl_array.Array) -> Iterator[tuple[cl_array.Array, cl_array.Array, cl_array.Array]]:
         """Lend a copy of b, a copy of x (copied back at the end) and a vector for the residual: mostly the workspace's own.
 
-        Commands on the same vectors are found once: to make a kernel object takes the host longer than most cycles take.
+        Commands on the workspace's own vectors are bound once: kernel objects take the host longer than most cycles take.
         """
         with self.lock:
             is_other, self._is_lent = self._is_lent, True
@@ -166,7 +166,7 @@ class Workspace:
             self._is_lent = is_other
 
     def _cache_commands(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
-        """Return commands on vectors, cached if the vectors are the workspace's own."""
+        """Return the commands that ``make`` binds, cached under a key if ``vector`` is one of the workspace's own."""
         if not any(vector is own_vector for own_vector in self._own):
             return make()
         if key not in self._known:
@@ -194,7 +194,7 @@ class Workspace:
         return self.read_norm()
 
     def read_norm(self) -> float:
-        """Return the norm of the vector of which the sum of squares was begun last; waits."""
+        """Return the root of the sum of squares that the last enqueued pass began; waits."""
         with np.errstate(all="ignore"):
             return float(np.sqrt(self.finest.totals()["rr"].real))
 
@@ -207,18 +207,18 @@ class Workspace:
         ----------
         kind : str
             In `CYCLES`.
-        again : int
+        repeats : int
             V-cycles on each level of an F-cycle.
         b, x : pyopencl.array.Array
             The right-hand side, and the solution.
         r : pyopencl.array.Array, optional
-            The residual of x. None: x is to be made from 0, whatever is in it.
+            The residual of x. None: the cycle begins with x = 0, and overwrites x.
         """
         key = "cycle", kind, repeats, r is None
         return self._cache_commands(key, b, lambda: self._bind_level(0, kind, repeats, b, x, from_zero=r is None, r=r))
 
     def _bind_inner(self, number: int, kind: str, repeats: int, *, from_zero: bool) -> list[Command]:
-        """Return the commands of a cycle on a coarser level, on its own vectors."""
+        """Return the commands of a cycle on a coarser level, from the level's vector b to its vector x."""
         key = number, kind, repeats, from_zero
         if key not in self._known:
             level = self._rooms[number]
@@ -253,7 +253,7 @@ class Workspace:
         return commands + self._bind_smoother(level, True, b, x)
 
     def _bind_correction(self, number: int, kind: str, repeats: int) -> list[Command]:
-        """Return the commands that solve for the correction on a coarser level: from its own b to its own x."""
+        """Return the commands of the coarse correction on a level, from the level's vector b to its vector x."""
         if number == len(self._rooms) - 1 or kind == "V":
             return self._bind_inner(number, "V", 0, from_zero=True)
         if kind == "W":
@@ -264,13 +264,14 @@ class Workspace:
         return self._bind_k_cycle(number, kind, repeats)
 
     def _bind_k_cycle(self, number: int, kind: str, repeats: int) -> list[Command]:
-        """Return two steps of the conjugate gradient method, preconditioned by a cycle on the same level."""
+        """Return the commands of two conjugate gradient steps on a level, preconditioned by a cycle on the same level."""
         level = self._rooms[number]
         assert level.A is not None
         b, x = level.vector("b"), level.vector("x")
         directions = [(level.vector(f"p{i}"), level.vector(f"q{i}")) for i in (0, 1)]
 
         def solve(p: cl_array.Array, q: cl_array.Array) -> list[Command]:
+            """Return the commands that make the direction p by a cycle, and ``q = A p``."""
             ones = kind == "AMLI"
             begin: list[Command] = [functools.partial(level.sweeps.fill, p, 1)] if ones else []
             return [
@@ -300,7 +301,7 @@ class Workspace:
         from_zero: bool = False,
         r: cl_array.Array | None = None,
     ) -> list[Command]:
-        """Return the commands of a smoother; r is the residual of x, if it is there."""
+        """Return the commands of a level's smoother, before or after the coarse correction; r is the residual of x, or None."""
         commands: list[Command] = []
         smoother, parts = level.smoothers[is_after], level.parts(is_after)
         steps = 0 if smoother is None else smoother.iterations

@@ -42,7 +42,7 @@ class RapPlan(SetOnce):
 
     @door()
     def __call__(self, r_data: Any = None, a_data: Any = None, p_data: Any = None, *, out: csr_array | None = None) -> csr_array:
-        """Return the product of some values, which is not waited for.
+        """Return the product ``R A P`` of other values; the device is not waited for.
 
         Parameters
         ----------
@@ -117,16 +117,16 @@ def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
 
 
 def plan_and_multiply_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
-    """Return a plan of ``R (A P)`` and the product, each part of which is made once for both."""
+    """Return a plan of ``R (A P)``, and the product of the present values, in the time of the product alone."""
     first, product = plan_and_multiply(A, P)
     last, product_values = plan_and_multiply(R, product)
     return RapPlan(first, last, "R(AP)", {}), product_values
 
 
 def _estimate_products(X: csr_array, Y: csr_array, other: csr_array, *, from_left: bool) -> float:
-    """Return about how many multiplications X Y takes, and the product of ``other`` with it, from the left or from the right."""
+    """Return the estimated multiplications of ``X Y`` and of its product with ``other`` from the left, or from the right."""
     estimate = spgemm_estimate(X, Y)
-    # Each product of a smoothed prolongator with its matrix meets others at its place: entries are at most so many.
+    # An estimate may exceed the number of entries of a dense product.
     entries = min(estimate.nnz, X.shape[0] * Y.shape[1])
     if from_left:
         return estimate.n_products + other.nnz * entries / max(X.shape[0], 1)

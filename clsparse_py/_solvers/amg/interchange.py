@@ -1,4 +1,4 @@
-"""Hierarchies from PyAMG."""
+"""Conversion of PyAMG's multigrid hierarchies."""
 
 from __future__ import annotations
 
@@ -72,13 +72,19 @@ def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None =
 
 
 def _copy_matrix(A: Any, queue: cl.CommandQueue | None) -> csr_array:
-    """Return a matrix of SciPy's as a `csr_array` of inexact values on the device."""
+    """Return a SciPy matrix as a `csr_array` on the device, with values of a floating dtype."""
     rows = A.tocsr()
     return csr_array(rows if rows.dtype.kind in "fc" else rows.astype(np.float64), queue=queue)
 
 
 def _read_smoother(number: int, theirs: Any) -> Smoother | None:
-    """Return a smoother of PyAMG, a function that it made."""
+    """Return the smoother that a function of PyAMG stands for, with the function's numbers.
+
+    Raises
+    ------
+    ValueError
+        The smoother of the level does not run on the device.
+    """
     function = theirs.func if isinstance(theirs, functools.partial) else theirs
     name = getattr(function, "__name__", "")
     if isinstance(theirs, functools.partial) and name == "jacobi":

@@ -17,7 +17,7 @@ from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["Command", "bind_product"]
 
-#: Enqueues a command, or several.
+#: A function that enqueues one command or several.
 Command = Callable[[], object]
 
 
@@ -27,9 +27,9 @@ def bind_product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        In order; of all commands that use these arrays.
+        In order; the queue of all commands on x and y.
     A : csr_array
-        On one device or over ranks. Its values are those of now.
+        On one device or over ranks. The command reads the values at the time of each run.
     x, y : pyopencl.array.Array
         Begin their buffers. y has the dtype of the product.
     """
@@ -41,7 +41,7 @@ def bind_product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.
     begin, end = around
 
     def enqueue() -> None:
-        # That of the local block is made while ranks exchange what they need.
+        """Enqueue the product over ranks; the local block is multiplied while ranks exchange entries of x."""
         begin()
         if command is not None:
             command()
@@ -55,5 +55,5 @@ def bind_product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.
 
 @door()
 def _bind_local_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
-    """Return the command of a product with a matrix on one device, or with a rank's diagonal block."""
+    """Return the command of a product with a matrix on one device, such as a rank's diagonal block."""
     return get_spmv_plan(A).bound(queue, A, x, y, *((1, 1) if adds else (None, None)))

@@ -1,4 +1,4 @@
-"""Smoothed aggregation: a hierarchy set up on the device."""
+"""Set-up of a hierarchy by smoothed aggregation, on the device."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.hosted import on_host, queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue, describe
+from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.values import map_values
 from clsparse_py._operations.spgemm import SpgemmPlan, spgemm_plan
-from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import from_host
 from clsparse_py._solvers.aggregation.aggregates import aggregate_nodes
@@ -38,11 +38,11 @@ __all__ = ["Options", "build_levels", "check_candidates", "smooth_candidates", "
 
 _log = logging.getLogger(__name__)
 
-#: PyAMG's gain of a smoothed prolongator, times the largest eigenvalue of D^-1 A.
+#: Default gain omega of Jacobi steps, as PyAMG's: a step multiplies by omega / rho, the largest eigenvalue of D^-1 A.
 _OMEGA = 4 / 3
-#: How candidates are improved: on the finest level, as PyAMG does, but by Jacobi's method.
+#: Default smoothing of the candidates, by level: on the finest level alone, as PyAMG's, but by the Jacobi method.
 _IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
-#: Nodes of the coarsest level at most, as inverting them takes less time than another level: of one unknown, and of several.
+#: Most nodes of a coarsest level, with one unknown a node and with several: more nodes take longer to invert than a level.
 _MAX_COARSE = (256, 100)
 
 
@@ -76,12 +76,12 @@ class Options:
 
     @classmethod
     def read(cls, symmetry: Any, named: dict[str, Any], smoothers: dict[str, Any], max_levels: Any, max_coarse: Any) -> Options:
-        """Return the options of a hierarchy as a user gives them.
+        """Return the checked options of a hierarchy from a user's arguments.
 
         Raises
         ------
         ValueError, TypeError
-            One is wrong; the message names it.
+            An option is wrong; the message names it.
         """
         if symmetry not in ("hermitian", "symmetric"):
             raise ValueError(f"symmetry: must be 'hermitian' or 'symmetric', is {symmetry!r}")
@@ -103,18 +103,18 @@ class Options:
         return cls(symmetry, max_levels=max_levels, max_coarse=max_coarse, **lists)
 
     def at_level(self, name: str, level: int) -> Any:
-        """Return an option that counts for a level."""
+        """Return the option of a name for a level, which has a number."""
         values = getattr(self, name)
         return values[min(level, len(values) - 1)]
 
     def is_coarse(self, level: Level) -> bool:
-        """Return whether a level has so few nodes that it is the coarsest."""
+        """Return whether a level has few enough nodes to be the coarsest."""
         max_nodes = _MAX_COARSE[level.blocksize > 1] if self.max_coarse is None else self.max_coarse
         return bool(level.A.shape[0] // level.blocksize <= max_nodes)
 
 
 class _Step:
-    """The step from a level to the next coarser one: plans, reused for new values."""
+    """The step from a level to the next coarser level on one device, with plans that new values use again."""
 
     def __init__(self, coarse: cl_array.Array, T: Matrix, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = coarse, T, omegas, symmetry
@@ -125,9 +125,9 @@ class _Step:
         self._galerkin: RapPlan | None = None
 
     def run(self, level: Level, below: csr_array | None = None) -> csr_array:
-        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level.
+        """Set a level's P and R for the present values of its matrix, and return the matrix of the next level.
 
-        ``below`` is the one of before, of which the values are overwritten, as those of P and R are.
+        ``below`` is the next level's matrix for earlier values. Its values are overwritten, as those of P and R are.
         """
         A, queue = level.A, level.A.queue
         level.P = P = self._make_prolongator(queue, level)
@@ -140,7 +140,7 @@ class _Step:
         return self._galerkin(level.R.data, A.data, P.data, out=below)
 
     def _make_prolongator(self, queue: cl.CommandQueue, level: Level) -> csr_array:
-        """Return the smoothed prolongator; that of before is overwritten."""
+        """Return the smoothed prolongator of a level; an earlier prolongator's values are overwritten."""
         A = level.A
         P: csr_array = A.sharing(self._T)
         omegas = self._omegas
@@ -261,7 +261,7 @@ def smoothed_aggregation_solver(
 
 @door()
 def _set_up_on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
-    """Return the hierarchy of a matrix on one device."""
+    """Return the hierarchy of a matrix on one device, with near-nullspace candidates B."""
     finest, blocksize = _read_matrix(A)
     level = Level(
         finest, B=_read_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric"
@@ -270,25 +270,25 @@ def _set_up_on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
 
 
 class Coarsening(Protocol):
-    """The step from a level to the next coarser one, whose candidates are B."""
+    """The step from a level to the next coarser level, on one device or over ranks; B holds the coarser level's candidates."""
 
     B: cl_array.Array
 
     def run(self, level: Level, below: Any = None) -> Any:
-        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level."""
+        """Set a level's P and R for the present values of its matrix, and return the matrix of the next level."""
 
 
 def build_levels(
     finest: Level, options: Options, step_of: Callable[[Level, int, Options], Coarsening | None]
 ) -> tuple[list[Level], Callable[[list[Level]], None]]:
-    """Return the levels of a hierarchy, and what sets them anew for other values of the finest matrix.
+    """Return the levels of a hierarchy, and the function that sets the levels anew for other values of the finest matrix.
 
     Parameters
     ----------
     finest : Level
     options : Options
     step_of : callable
-        Returns what leads from a level, which has a number, to the next; None if it were no smaller.
+        Returns the step from a level, which has a number, to the next; None if the next level were no smaller.
     """
     levels, steps = [finest], list[Coarsening]()
     while len(levels) < options.max_levels and not options.is_coarse(levels[-1]):
@@ -319,7 +319,7 @@ def _set_smoothers(levels: list[Level], options: Options) -> None:
 
 
 def _coarsen(level: Level, number: int, options: Options) -> _Step | None:
-    """Return the step to the next coarser level, with its candidates made; None if that level were no smaller."""
+    """Return the step from a level to the next coarser level on one device; None if that level were no smaller."""
     graph = select_strong_entries(reduce_blocks(level.A, level.blocksize), options.at_level("strength", number))
     queue = level.A.queue
     groups = aggregate_nodes(queue, graph.indices, graph.indptr)
@@ -332,7 +332,7 @@ def _coarsen(level: Level, number: int, options: Options) -> _Step | None:
 
 
 def smooth_candidates(level: Level, omega: float, iterations: int) -> None:
-    """Take steps of the Jacobi method to ``A B = 0`` with a level's candidates."""
+    """Smooth a level's candidates B by steps of the Jacobi method for ``A B = 0``."""
     B = level.B
     assert B is not None
     if not iterations:
@@ -347,7 +347,7 @@ def smooth_candidates(level: Level, omega: float, iterations: int) -> None:
 
 
 def _read_improvement(option: Any) -> tuple[float, int]:
-    """Return the gain of steps that smooth candidates, and how many."""
+    """Return the gain and the number of the steps that smooth candidates, from a user's ``improve_candidates``."""
     name, options = unpack(option)
     if name not in ("jacobi", None):
         raise ValueError(f"improve_candidates: must be 'jacobi' or None, is {name!r}")
@@ -360,7 +360,7 @@ def _read_improvement(option: Any) -> tuple[float, int]:
 
 
 def _read_theta(option: Any) -> float:
-    """Return the threshold of strong entries."""
+    """Return the threshold theta of strong entries, from a user's ``strength``."""
     name, options = unpack(option)
     if name not in ("symmetric", None):
         raise ValueError(f"strength: must be 'symmetric' or None, is {name!r}")
@@ -373,7 +373,7 @@ def _read_theta(option: Any) -> float:
 
 
 def _read_omegas(option: Any) -> tuple[float, ...]:
-    """Return the gain of each step by which prolongators are smoothed."""
+    """Return the gains of the steps that smooth prolongators, from a user's ``smooth``."""
     name, options = unpack(option)
     if name not in ("jacobi", None):
         raise ValueError(f"smooth: must be 'jacobi' or None, is {name!r}")
@@ -386,7 +386,7 @@ def _read_omegas(option: Any) -> tuple[float, ...]:
 
 
 def _read_matrix(A: Any) -> tuple[csr_array, int]:
-    """Return a matrix on the device, in canonical format and of inexact values, and how many unknowns a node has."""
+    """Return the user's matrix on the device, canonical and of a floating dtype, and the number of unknowns of a node."""
     blocksize = 1
     if getattr(A, "format", None) == "bsr":
         rows, columns = A.blocksize
@@ -402,12 +402,12 @@ def _read_matrix(A: Any) -> tuple[csr_array, int]:
         matrix = matrix.copy()
         matrix.sum_duplicates()
         blocksize = blocksize if matrix.nnz % blocksize**2 == 0 else 1
-    # The caller's may change: this one shares its arrays, but not its attributes.
+    # The caller may replace the arrays of his matrix: the hierarchy has an object of its own over the same arrays.
     return csr_array.sharing(matrix), blocksize
 
 
 def _read_candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
-    """Return the candidates on the device, a row for each unknown."""
+    """Return the user's near-nullspace candidates B on the device, a row for each unknown; ones by default."""
     if B is None and blocksize == 1 and A.shape[0]:
         ones, chain = allocate(A.queue, "candidates", (A.shape[0], 1), A.dtype), Chain(A.queue)
         chain.fill(ones, 1, A.shape[0])
@@ -422,12 +422,12 @@ def _read_candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
 
 
 def check_candidates(B: Any, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return candidates on the host, n rows in the dtype of a matrix.
+    """Return the candidates B on the host, as n rows in a matrix's dtype.
 
     Raises
     ------
     ValueError, TypeError
-        They are none.
+        B has another number of rows, values that are not finite, or complex values for a real matrix.
     """
     host = np.asarray(on_host(B))
     host = host[:, None] if host.ndim == 1 else host

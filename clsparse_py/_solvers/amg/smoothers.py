@@ -43,7 +43,7 @@ class Smoother:
 
 
 def unpack(option: Any) -> tuple[Any, dict[str, Any]]:
-    """Return a method's name and its options, of a name or of both as PyAMG takes them."""
+    """Return the name and the options of a method, from a name or from PyAMG's pair (name, options)."""
     if isinstance(option, tuple):
         name, options = option
         return name, dict(options)
@@ -56,7 +56,7 @@ def list_by_level(name: str, option: Any) -> list[Any]:
     Raises
     ------
     ValueError
-        It is none of a name, a name with options, None, and a list of these.
+        The option is no name, no name with options, not None, and no list of such.
     """
     of_levels = isinstance(option, list) or (isinstance(option, tuple) and not (len(option) == 2 and isinstance(option[1], dict)))
     entries = list(option) if of_levels else [option]
@@ -66,7 +66,7 @@ def list_by_level(name: str, option: Any) -> list[Any]:
 
 
 def _make_jacobi(rho: Callable[[], float], iterations: int = 1, omega: float = 1.0, withrho: bool = True) -> Smoother:
-    """Return the Jacobi smoother of a number of steps, damped by omega."""
+    """Return the Jacobi smoother with the damping omega, divided by rho if ``withrho``."""
     return Smoother("jacobi", (omega / rho() if withrho else omega,), True, _check_iterations(iterations))
 
 
@@ -87,7 +87,7 @@ def _make_chebyshev(
 
 
 def _check_iterations(iterations: Any) -> int:
-    """Return the number of iterations of a smoother, checked."""
+    """Return a smoother's number of iterations, checked to be an integer from 0 on."""
     number = operator.index(iterations)
     if number < 0:
         raise ValueError(f"iterations: must not be negative, is {number}")
@@ -99,13 +99,13 @@ _KINDS: Mapping[str, Callable[..., Smoother]] = {"jacobi": _make_jacobi, "chebys
 
 
 def make_smoother(name: str, option: Any, rho: Callable[[], float]) -> Smoother | None:
-    """Return a smoother for one level.
+    """Return the smoother of a level from a user's option, or None.
 
     Parameters
     ----------
     name : str
         The argument's, for messages.
-    given : str, tuple or None
+    option : str, tuple or None
         "jacobi" or "chebyshev", with PyAMG's options if a tuple.
     rho : callable
         Returns the largest eigenvalue of D^-1 A.

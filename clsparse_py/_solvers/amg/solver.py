@@ -37,7 +37,7 @@ _COLUMNS = 20
 
 
 def _find_solver(name: str) -> Callable[..., Any] | None:
-    """Return the solver of a name in `clsparse_py.linalg`, or None."""
+    """Return the Krylov solver of a name in `clsparse_py.linalg`; None if no solver has this name."""
     return next((getattr(module, name) for module in (solvers, least_squares, of_scipy) if name in module.__all__), None)
 
 
@@ -68,7 +68,7 @@ class MultilevelSolver:
         self._coarse = self._invert_coarsest()
 
     def _invert_coarsest(self) -> Any:
-        """Return the inverse of the coarsest matrix."""
+        """Return the inverse of the coarsest level's matrix."""
         return invert_coarsest(self.levels[-1].A)
 
     def __repr__(self) -> str:
@@ -88,11 +88,11 @@ class MultilevelSolver:
         return "\n".join([*lines, ""])
 
     def operator_complexity(self) -> float:
-        """Return the entries of the matrices of all levels, by those of the finest."""
+        """Return the ratio of the entries of all levels' matrices to the entries of the finest matrix."""
         return float(sum(level.A.nnz for level in self.levels) / max(self.levels[0].A.nnz, 1))
 
     def grid_complexity(self) -> float:
-        """Return the unknowns of all levels, by those of the finest."""
+        """Return the ratio of the unknowns of all levels to the unknowns of the finest level."""
         return float(sum(level.A.shape[0] for level in self.levels) / max(self.levels[0].A.shape[0], 1))
 
     @door()
@@ -250,6 +250,7 @@ class MultilevelSolver:
             options: dict[str, Any] = {"kind": kind, "repeats": repeats, "residuals": residuals}
 
             def read() -> Options:
+                """Return the checked options of an iteration by cycles."""
                 by_cycles = functools.partial(self._iterate, **options)
                 return Options.check("multigrid", by_cycles, None, rtol=tol, maxiter=maxiter, callback=callback)
 
@@ -265,7 +266,7 @@ class MultilevelSolver:
         repeats: Any,
         is_told: bool,  # noqa: ARG002 - of ranks
     ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
-        """Return the options of `solve`, checked."""
+        """Return the checked options of `solve`: kind of cycle, Krylov method, tolerance, most iterations, repeats."""
         method = _find_solver(accel) if isinstance(accel, str) else accel
         if accel is not None and not callable(method):
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
@@ -275,9 +276,9 @@ class MultilevelSolver:
         return kind, method, rtol, check_limit("maxiter", maxiter), operator.index(repeats)
 
     def _iterate(self, system: System, kind: str, repeats: int, residuals: list[float] | None) -> int:
-        """Solve a system by cycles, and return info."""
+        """Iterate on a system by multigrid cycles; return 0 if the solution was found, else the number of iterations."""
         space = self._get_workspace(system.chain.queue, system.dtype)
-        if kind != "AMLI":  # whose cycles begin with ones, beside which the size of b counts
+        if kind != "AMLI":  # AMLI-cycles begin with ones, so the size of b counts
             system.scaling.scale_b()
         with space.borrow(system.b, system.x) as (b, x, r):
             measured, cycle = space.bind_residual(b, x, r), space.bind_cycle(kind, repeats, b, x, r)
@@ -313,15 +314,16 @@ class MultilevelSolver:
         callback: Callable[[Any], object] | None,
         residuals: list[float] | None,
     ) -> tuple[Any, int]:
-        """Solve by a Krylov method that cycles precondition."""
+        """Solve ``A x = b`` by a Krylov method with a cycle as preconditioner; return x and the method's info."""
 
         def report(x: Any) -> None:
+            """Add the norm of x's residual to ``residuals``, and call the user's callback."""
             if residuals is not None:
                 residuals.append(self._compute_residual_norm(b, x))
             if callback is not None:
                 callback(x)
 
-        # PyAMG's methods have no rtol and atol.
+        # The tolerance of PyAMG's Krylov methods is called tol, not rtol.
         options: dict[str, Any] = {"tol" if "tol" in inspect.signature(method).parameters else "rtol": tol, "maxiter": maxiter}
         if accel == "gmres":
             cycles = -(-maxiter // _COLUMNS)
@@ -347,19 +349,19 @@ class MultilevelSolver:
 
 
 def _overwrite_values(A: csr_array, values: cl_array.Array) -> None:
-    """Overwrite the values of a matrix, which bound commands read."""
+    """Overwrite a matrix's values in place, as bound commands read them there."""
     chain = Chain(A.queue, values, writes=(A.data,))
     chain.copy(A.data, values, values.size)
     chain.finish(A.data)
 
 
 def _read_values(values: Any, A: csr_array) -> cl_array.Array:
-    """Return the values of a matrix of A's structure.
+    """Return the values of a matrix that has to have A's structure.
 
     Raises
     ------
     ValueError
-        It has another structure.
+        The matrix has another structure.
     """
     matrix: Any = on_device(A.queue, values).tocsr()
     if matrix.shape == A.shape and not matrix.has_canonical_format:
@@ -376,12 +378,12 @@ def _read_values(values: Any, A: csr_array) -> cl_array.Array:
 
 
 def _are_equal(a: cl_array.Array, b: cl_array.Array) -> bool:
-    """Return whether two arrays of integers are equal."""
+    """Return whether two index arrays on the device are equal."""
     return a is b or bool(np.array_equal(a.get(), b.get()))
 
 
 def _run_commands(space: Workspace, commands: list[Callable[[], object]]) -> float:
-    """Enqueue commands that end with a sum of squares, and return its root; waits."""
+    """Enqueue bound commands, the last of which begins a sum of squares; return the root of the sum; waits."""
     with space.lock:
         for command in commands:
             command()
@@ -389,7 +391,7 @@ def _run_commands(space: Workspace, commands: list[Callable[[], object]]) -> flo
 
 
 def read_cycle_name(cycle: Any) -> str:
-    """Return the name of a kind of cycle, as `CYCLES` has it."""
+    """Return the user's kind of cycle in upper case, checked to be in `CYCLES`."""
     name = str(cycle).upper()
     if name not in CYCLES:
         raise ValueError(f"cycle: must be one of {', '.join(CYCLES)}, is {cycle!r}")
@@ -397,7 +399,7 @@ def read_cycle_name(cycle: Any) -> str:
 
 
 class Preconditioner(DeviceOperator):
-    """One cycle from 0; see `MultilevelSolver.aspreconditioner`."""
+    """The operator of one multigrid cycle that begins with x = 0; see `MultilevelSolver.aspreconditioner`."""
 
     def __init__(self, hierarchy: MultilevelSolver, kind: str) -> None:
         A = hierarchy.levels[0].A
@@ -410,7 +412,8 @@ class Preconditioner(DeviceOperator):
         bound_cycle: list[Any] = [None, None, []]
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-            # A solver comes with the same two vectors again and again.
+            """Enqueue a cycle for the right-hand side x, whose solution is y."""
+            # Solvers apply a preconditioner to the same two vectors in all iterations.
             if bound_cycle[0] is not x or bound_cycle[1] is not y:
                 bound_cycle[:] = [x, y, space.bind_cycle(self._kind, 1, x, y)]
             with space.lock:
