@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from clsparse_py._arrays.csc import csc_array
     from clsparse_py._matrix.annotations import Extreme, Number, SciPySparse
 
-__all__ = ["csr_array"]
+__all__ = ["csr_array", "make_canonical"]
 
 
 @doors
@@ -429,3 +429,11 @@ def _flatten_column(column: csr_array) -> coo_array:
         column.queue, column.shape[:1], (rows_of(column.queue, column.indptr, column.nnz),), column.data
     )
     return vector
+
+
+def make_canonical(A: csr_array) -> csr_array:
+    """Return a matrix in canonical format: the matrix itself if it is canonical, else a copy with sorted, summed entries."""
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    return A

@@ -16,6 +16,7 @@ from typing_extensions import Self, override
 
 from clsparse_py._arrays.base import SparseArray
 from clsparse_py._arrays.csr import csr_array as device_array
+from clsparse_py._arrays.csr import make_canonical
 from clsparse_py._distributed.border import Border
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division, by_boundaries, by_entries, by_rows, join_shares
@@ -467,9 +468,9 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             return 0.0
         note = f"norm({describe(self)}, {ord})"
         if ord == "fro":
-            parts = [_sum_duplicates(part).data for part in (self.local, self.remote)]
+            parts = [make_canonical(part).data for part in (self.local, self.remote)]
             return float(np.sqrt(self.comm.sum(sum(compute_norm_share(data, 2) for data in parts), note)))
-        sizes = abs(self.mapped(_sum_duplicates, _sum_duplicates))
+        sizes = abs(self.mapped(make_canonical, make_canonical))
         if ord == 1:
             ones = on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.dtype))
             return float((sizes.T @ vector.over(ones, self.comm, self.rows)).norm(np.inf))
@@ -488,14 +489,6 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return the whole matrix as a `scipy.sparse.csr_array` on the rank ``root``, and None on other ranks."""
         shares = self.comm.gather(self.own_rows(), root, f"gather({describe(self)})")
         return None if shares is None else scipy.sparse.vstack(shares, format="csr")
-
-
-def _sum_duplicates(A: device_array) -> device_array:
-    """Return a matrix in canonical format; the matrix itself if it is canonical."""
-    if not A.has_canonical_format:
-        A = A.copy()
-        A.sum_duplicates()
-    return A
 
 
 def _convert_to_csr(A: csr_array | Transposed) -> csr_array:

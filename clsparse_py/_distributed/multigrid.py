@@ -11,6 +11,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._arrays.csr import csr_array as device_array
+from clsparse_py._arrays.csr import make_canonical
 from clsparse_py._arrays.functions import hstack
 from clsparse_py._build.plain import door
 from clsparse_py._distributed.communicator import Communicator
@@ -69,16 +70,13 @@ def _check_finest(A: csr_array) -> csr_array:
     require_square(A)
     if A.dtype.kind not in "fc":
         A = A.astype(np.float64)
-    return A.mapped(_make_canonical, _make_canonical)
 
+    def canonical(part: device_array) -> device_array:
+        """Return a part of the matrix in canonical format, as an object that only the hierarchy has."""
+        return device_array.sharing(make_canonical(part))
 
-def _make_canonical(part: device_array) -> device_array:
-    """Return a rank's part of a matrix in canonical format, as an object of its own."""
-    if not part.has_canonical_format:
-        part = part.copy()
-        part.sum_duplicates()
-    # The caller may replace the arrays of his matrix: the hierarchy has an object of its own over the same arrays.
-    return device_array.sharing(part)
+    # The caller may replace the arrays of his matrix: the hierarchy has objects of its own over the same arrays.
+    return A.mapped(canonical, canonical)
 
 
 def _read_candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
@@ -235,13 +233,15 @@ class Hierarchy(Distributed, MultilevelSolver):
         return Cycle(self, kind)
 
     @override
-    def _check_options(self, cycle: Any, accel: Any, tol: Any, maxiter: Any, repeats: Any, is_told: bool) -> tuple[Any, ...]:
+    def _check_options(
+        self, cycle: Any, accel: Any, tol: Any, maxiter: Any, repeats: Any, has_residuals: bool
+    ) -> tuple[Any, ...]:
         def read() -> tuple[Any, ...]:
             """Return the checked options of `solve`, as on one device."""
-            return super(Hierarchy, self)._check_options(cycle, accel, tol, maxiter, repeats, is_told)
+            return super(Hierarchy, self)._check_options(cycle, accel, tol, maxiter, repeats, has_residuals)
 
         named = accel if isinstance(accel, str) else accel is not None
-        return self._agree_on(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=repeats, residuals=is_told)
+        return self._agree_on(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=repeats, residuals=has_residuals)
 
     def _agree_on(self, read: Callable[[], tuple[Any, ...]], **facts: Any) -> tuple[Any, ...]:
         """Return the options that ``read`` returns, checked to be the same on all ranks; a rank's error is raised on all."""

@@ -55,10 +55,10 @@ class SpgemmPlan(Distributed, SetOnce):
     def __init__(self, A: csr_array, B: csr_array) -> None:
         self.comm, self.shape = A.comm, (A.shape[0], B.shape[1])
         self._A, self._B, self._queue = A, B, A.queue
-        of_a, of_b = _Numbered(A), _Numbered(B)
-        own_rows, (fetched_rows, halo) = join_columns(of_a.matrix), fetch_needed_rows(A, of_b.matrix)
-        self._left = _Rearranged(self.comm, A.queue, of_a.division, own_rows.data)
-        self._right = _Rearranged(self.comm, A.queue, of_b.division, fetched_rows.data)
+        (numbered_a, division_of_a), (numbered_b, division_of_b) = _number_entries(A), _number_entries(B)
+        own_rows, (fetched_rows, halo) = join_columns(numbered_a), fetch_needed_rows(A, numbered_b)
+        self._left = _Rearranged(self.comm, A.queue, division_of_a, own_rows.data)
+        self._right = _Rearranged(self.comm, A.queue, division_of_b, fetched_rows.data)
         self._plan = _spgemm.spgemm_plan(own_rows.with_values(*self._left(A)), fetched_rows.with_values(*self._right(B)))
         C = self._plan()
         product = divide_product(A, B, C.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
@@ -137,9 +137,9 @@ class TransposePlan:
     """The plan of a matrix's transposed over ranks, as a `csr_array`, for any values of the same structure."""
 
     def __init__(self, A: csr_array) -> None:
-        numbered = _Numbered(A)
-        transposed = numbered.matrix.T.tocsr()
-        self._values_in_order = _Rearranged(A.comm, A.queue, numbered.division, transposed.local.data, transposed.remote.data)
+        numbered, division = _number_entries(A)
+        transposed = numbered.T.tocsr()
+        self._values_in_order = _Rearranged(A.comm, A.queue, division, transposed.local.data, transposed.remote.data)
         self._pattern = _replace_values(transposed, self._values_in_order(A))
 
     def __call__(self, A: csr_array) -> csr_array:
@@ -185,23 +185,14 @@ def _have_equal_arrays(a: device_array, b: device_array) -> bool:
     )
 
 
-class _Numbered:
-    """A matrix over ranks with the numbers of its entries as values: a rank's own columns first, rank after rank.
-
-    Attributes
-    ----------
-    matrix : csr_array
-        Over the same ranks, of int64.
-    division : Division
-        Of the entries.
-    """
-
-    def __init__(self, A: csr_array) -> None:
-        counts = A.comm.stacked(np.array(A.local.nnz + A.remote.nnz))
-        self.division = Division(np.concatenate([[0], np.cumsum(counts)]))
-        begin = self.division.part(A.comm.rank).start
-        middle, end = begin + A.local.nnz, self.division.part(A.comm.rank).stop
-        self.matrix = A.mapped(lambda part: _with_numbers(part, begin, middle), lambda part: _with_numbers(part, middle, end))
+def _number_entries(A: csr_array) -> tuple[csr_array, Division]:
+    """Return A with the numbers of its entries as values, rank after rank, a rank's local part first; and their division."""
+    counts = A.comm.stacked(np.array(A.local.nnz + A.remote.nnz))
+    division = Division(np.concatenate([[0], np.cumsum(counts)]))
+    begin, end = division.part(A.comm.rank).start, division.part(A.comm.rank).stop
+    middle = begin + A.local.nnz
+    numbered = A.mapped(lambda part: _with_numbers(part, begin, middle), lambda part: _with_numbers(part, middle, end))
+    return numbered, division
 
 
 def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
@@ -210,7 +201,7 @@ def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
 
 
 class _Rearranged:
-    """The gathering of a matrix's values, in the order of a `_Numbered`, with the messages that fetch values of other ranks.
+    """The gathering of the values of a matrix's numbered entries, with the messages that fetch values of other ranks.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-__all__ = ["Parts", "SentRows", "from_entries", "join", "rows_of", "split"]
+__all__ = ["Parts", "SentRows", "join", "split"]
 
 
 class Parts(NamedTuple):
@@ -98,20 +98,10 @@ def split(rows: Any, begin: int, end: int) -> Parts:
 def join(parts: Parts, begin: int, n_columns: int) -> Any:
     """Return a rank's rows from their parts as one SciPy array of all columns, ascending in a row."""
     local, remote, halo = parts
-    rows = np.concatenate([rows_of(local), rows_of(remote)])
+    m = local.shape[0]
+    rows = np.concatenate([np.repeat(np.arange(m), np.diff(part.indptr)) for part in (local, remote)])
     columns = np.concatenate([local.indices.astype(np.int64) + begin, halo[remote.indices]])
-    return from_entries(rows, columns, np.concatenate([local.data, remote.data]), (local.shape[0], n_columns))
-
-
-def rows_of(S: Any) -> np.ndarray[Any, Any]:
-    """Return the row of each entry of a matrix in CSR form."""
-    return np.repeat(np.arange(S.shape[0]), np.diff(S.indptr))
-
-
-def from_entries(
-    rows: np.ndarray[Any, Any], columns: np.ndarray[Any, Any], values: np.ndarray[Any, Any], shape: tuple[int, int]
-) -> Any:
-    """Return the SciPy array of entries in CSR form with ascending columns; duplicates stay, in their order."""
+    # Duplicates stay, in their order.
     order = np.lexsort((columns, rows))
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
-    return scipy.sparse.csr_array((values[order], columns[order], indptr), shape=shape)
+    values, indptr = np.concatenate([local.data, remote.data]), local.indptr.astype(np.int64) + remote.indptr
+    return scipy.sparse.csr_array((values[order], columns[order], indptr), shape=(m, n_columns))

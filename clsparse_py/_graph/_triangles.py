@@ -131,11 +131,10 @@ def k_truss(A: Any, k: int) -> csr_array:
     S = G.structure
     while k > 2 and S.indices.size:
         remaining = (_count_triangles(S) > k - 3).structure
-        n_before, S = S.indices.size, remaining
-        if S.indices.size == n_before:
+        if remaining.indices.size == S.indices.size:
             break
-    mask = S.indptr, S.indices
-    data, indices, indptr = apply_mask(G.queue, G.parts, mask, True)
+        S = remaining
+    data, indices, indptr = apply_mask(G.queue, G.parts, (S.indptr, S.indices), True)
     return csr_array.assembled(Structure.canonical(G.queue, G.shape, indices, indptr), data)
 
 

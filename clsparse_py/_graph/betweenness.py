@@ -97,7 +97,7 @@ def _sum_dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, A
     frontier = csr_array.assembled(
         Structure.canonical(queue, (m, n), columns, begins), copy_to_device(queue, "paths", np.ones(m, edges.dtype))
     )
-    # The numbers of paths to the vertices of each level, and to all vertices seen.
+    # Frontiers hold the numbers of shortest paths to the vertices of a level, `visited` to all vertices so far.
     levels, visited = [], frontier
     while frontier.nnz:
         levels.append(frontier)

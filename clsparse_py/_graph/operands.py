@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays import hosted
 from clsparse_py._arrays.base import SparseArray
-from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.csr import csr_array, make_canonical
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import class_of
 from clsparse_py._ground.index_types import INT32_MAX
@@ -37,10 +37,7 @@ def read_graph(A: Any) -> csr_array:
     if A.shape[0] > INT32_MAX:
         raise ValueError(f"A: may have {INT32_MAX:,} vertices, has {A.shape[0]:,}")
     graph: csr_array = A._as_csr() if isinstance(A, SparseArray) else csr_array(A, queue=default_queue())
-    if not graph.has_canonical_format:
-        graph = graph.copy()
-        graph.sum_duplicates()
-    return graph
+    return make_canonical(graph)
 
 
 def on_host(A: Any) -> Any:

@@ -82,26 +82,12 @@ def aggregate_nodes(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_
         In canonical format, of a symmetric structure; entries on the diagonal do not count.
     """
     chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
-    group, name = work_group_of(chain.device), name_of(indptr.dtype)
-    begin, roots, near, far = (
-        chain.build(record)[0]
-        for record in (BEGIN.record(group, name), ROOTS.record(group, name), Join(group, name, True), Join(group, name, False))
+    group, name = work_group_of(chain.device), name_of(index)
+    roots, near, far = (
+        chain.build(record)[0] for record in (ROOTS.record(group, name), Join(group, name, True), Join(group, name, False))
     )
-    in_loops = chain.device.lanes_are_loops
-    choose, _ = chain.build(Choose(group, name, in_loops))
-    mean = indices.size / max(n, 1)
-    phases = () if in_loops else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
     groups, sizes = spread(chain.device, n, group, 64)
-    state, numbers = allocate(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
-    chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
-    shift, order, rank = _order_nodes(n, add_up(chain, numbers, n))
-    if in_loops:
-        listed = np.uint32(order.size), np.uint32(shift), copy_to_device(queue, "an order", order)
-        chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
-    else:
-        graph = _OrderedGraph(np.uint32(shift), copy_to_device(queue, "an order", rank), indptr, indices)
-        if not _decide_active_nodes(chain, phases, (groups, sizes), graph, state):
-            state = _decide_all_nodes(chain, choose, (groups, sizes), graph, state)
+    state, numbers = _decide_nodes(chain, (groups, sizes), indices, indptr), chain.scratch(n, index)
     chain.launch(roots, groups, *sizes, state, numbers)
     number, positions = chain.scratch(n + 1, index), allocate(queue, "places", n + 1, index)
     enqueue_scan(chain, numbers, number, n, kind="pointers")
@@ -113,6 +99,28 @@ def aggregate_nodes(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_
     n_aggregates, n_joined = (int(chain.read(counts, 1, n)[0]) for counts in (number, positions))
     chain.finish(joined, positions)
     return Aggregates(joined, positions, n_aggregates, n_joined)
+
+
+def _decide_nodes(
+    chain: Chain, launch: tuple[int, tuple[np.uint64, ...]], indices: cl_array.Array, indptr: cl_array.Array
+) -> cl_array.Array:
+    """Return the states of all nodes: 2 for nodes of the maximal independent set, 0 for other nodes; waits."""
+    queue, n, in_loops = chain.queue, indptr.size - 1, chain.device.lanes_are_loops
+    (groups, sizes), group, name = launch, work_group_of(chain.device), name_of(indptr.dtype)
+    (begin, _), (choose, _) = chain.build(BEGIN.record(group, name)), chain.build(Choose(group, name, in_loops))
+    mean = indices.size / max(n, 1)
+    phases = () if in_loops else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
+    state, reaches = allocate(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, indptr.dtype)
+    chain.launch(begin, groups, *sizes, indptr, indices, state, reaches)
+    shift, order, rank = _order_nodes(n, add_up(chain, reaches, n))
+    if in_loops:
+        listed = np.uint32(order.size), np.uint32(shift), copy_to_device(queue, "an order", order)
+        chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
+        return state
+    graph = _OrderedGraph(np.uint32(shift), copy_to_device(queue, "an order", rank), indptr, indices)
+    if _decide_active_nodes(chain, phases, launch, graph, state):
+        return state
+    return _decide_all_nodes(chain, choose, launch, graph, state)
 
 
 class _OrderedGraph(NamedTuple):

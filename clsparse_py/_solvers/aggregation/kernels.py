@@ -65,9 +65,8 @@ class Thresholds(thresholds.Thresholds):
 
 BEGIN = declare_loop(
     "aggregation/begin",
-    "What is known of each node of a graph before any is chosen: whether it has a neighbour (state 1), and how far before "
-    "it the first one lies (reach, or 0). From a structure in canonical format, in which entries on the diagonal are no "
-    "neighbours.",
+    "The first state of each node of a graph, 1 if the node has a neighbour, else 0; and its reach, the distance back to its "
+    "first neighbour, or 0. From a structure in canonical format, in which entries on the diagonal are no neighbours.",
     "const I *indptr, const I *indices, uint *state, I *reach",
     "const I begins = indptr[node], length = indptr[node + 1] - begins;",
     "const I first = length > 0 ? indices[begins] : (I)node;",

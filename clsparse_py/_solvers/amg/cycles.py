@@ -35,10 +35,9 @@ class _Room:
         self._chain, self._level, self._dtype, self._vectors = Chain(queue), level, dtype, dict[str, cl_array.Array]()
         n = as_divided(level.A).local.shape[0]
         self.sweeps = Sweeps(self._chain, n, dtype, passes.LAYOUT, max(len(self._gains), 1), as_divided(level.A).all_sum)
-        self.A, self.P, self.R = (
-            None if matrix is None else _cast_matrix(matrix, dtype) for matrix in (level.A, level.P, level.R)
-        )
         self._matrices = level.A, level.P, level.R
+        matrices: Any = (None if matrix is None else _cast_matrix(matrix, dtype) for matrix in self._matrices)
+        self.A, self.P, self.R = matrices
         self._set_gains()
 
     @property
@@ -181,7 +180,6 @@ class Workspace:
     def bind_residual(self, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array) -> list[Command]:
         """Return the commands that compute ``r = b - A x`` and begin the sum of its squares."""
         level = self._rooms[0]
-        assert level.A is not None
         A, q = level.A, level.vector("q")
         return self._cache_commands(
             ("residual",), b, lambda: [bind_product(self.queue, A, x, q), level.bind(passes.RESIDUAL_NORM, b=b, q=q, r=r)]
@@ -240,9 +238,6 @@ class Workspace:
         if number == len(self._rooms) - 1:
             return [bind_product(self.queue, self._coarse, b, x)]
         level, below = self._rooms[number], self._rooms[number + 1]
-        assert level.A is not None
-        assert level.R is not None
-        assert level.P is not None
         commands = self._bind_smoother(level, False, b, x, from_zero=from_zero, r=r)
         q, residual = level.vector("q"), level.vector("r")
         commands.append(bind_product(self.queue, level.A, x, q))
@@ -266,7 +261,6 @@ class Workspace:
     def _bind_k_cycle(self, number: int, kind: str, repeats: int) -> list[Command]:
         """Return the commands of two conjugate gradient steps on a level, preconditioned by a cycle on the same level."""
         level = self._rooms[number]
-        assert level.A is not None
         b, x = level.vector("b"), level.vector("x")
         directions = [(level.vector(f"p{i}"), level.vector(f"q{i}")) for i in (0, 1)]
 
@@ -332,7 +326,6 @@ class Workspace:
         if r is not None:
             step = passes.JACOBI_BEGIN if is_first else passes.JACOBI_OF_RESIDUAL
             return [level.bind(step, gain, r=r, inverse=inverse, x=x)]
-        assert level.A is not None
         q = level.vector("q")
         return [bind_product(self.queue, level.A, x, q), level.bind(passes.JACOBI, gain, b=b, q=q, inverse=inverse, x=x)]
 
@@ -347,7 +340,6 @@ class Workspace:
     ) -> list[Command]:
         """Return the commands of a step of a polynomial smoother; r is the residual of x, or None."""
         first, *between, last = parts
-        assert level.A is not None
         q, s, h = (level.vector(name) for name in ("q", "s", "h"))
         multiply = bind_product(self.queue, level.A, h, q)
         commands: list[Command] = []

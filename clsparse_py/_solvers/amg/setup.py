@@ -14,7 +14,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._arrays.base import on_device
-from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.csr import csr_array, make_canonical
 from clsparse_py._arrays.hosted import on_host, queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue, describe
@@ -119,7 +119,7 @@ class _Step:
     def __init__(self, coarse: cl_array.Array, T: Matrix, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = coarse, T, omegas, symmetry
         self._smoothed: list[SpgemmPlan[csr_array]] = []
-        # Whether P is made without a product of sparse matrices; None: not known yet.
+        # Whether P is made row by row, without a product of sparse matrices; None: not decided yet.
         self._is_direct: bool | None = None
         self._transposed: Any = None
         self._galerkin: RapPlan | None = None
@@ -399,8 +399,7 @@ def _read_matrix(A: Any) -> tuple[csr_array, int]:
     if matrix.dtype.kind not in "fc":
         matrix = matrix.astype(np.float64)
     if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
+        matrix = make_canonical(matrix)
         blocksize = blocksize if matrix.nnz % blocksize**2 == 0 else 1
     # The caller may replace the arrays of his matrix: the hierarchy has an object of its own over the same arrays.
     return csr_array.sharing(matrix), blocksize

@@ -81,7 +81,7 @@ def _make_chebyshev(
         )
     low, high = rho() * lower_bound, rho() * upper_bound
     roots = (high + low) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(degree) + 0.5) / degree)
-    # The polynomial that is 1 at 0 and has these roots is 1 - t p(t).
+    # The polynomial 1 - t p(t) is 1 at t = 0, and vanishes at the roots.
     polynomial = np.poly(roots)
     return Smoother("chebyshev", tuple((-polynomial / polynomial[-1])[:-1].tolist()), True, _check_iterations(iterations))
 

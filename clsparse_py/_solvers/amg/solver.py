@@ -15,7 +15,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._arrays.base import on_device
-from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.csr import csr_array, make_canonical
 from clsparse_py._build.plain import door
 from clsparse_py._matrix.matrix import Matrix, Sparse
 from clsparse_py._matrix.placement import place_part, vector
@@ -32,7 +32,7 @@ from clsparse_py._solvers.linalg.problem import solve_problem
 
 __all__ = ["MultilevelSolver", "Preconditioner", "read_cycle_name"]
 
-#: Krylov vectors between restarts of GMRES at most (restart).
+#: Most Krylov vectors of GMRES between restarts.
 _COLUMNS = 20
 
 
@@ -139,7 +139,7 @@ class MultilevelSolver:
         if self._is_own:
             _overwrite_values(A, placed_values)
         else:
-            # The first values are the caller's.
+            # The caller owns the first values, so the hierarchy gets values of its own.
             self.levels[0].A, self._is_own = A.with_values(placed_values), True
         refreshed(self.levels)
         _overwrite_values(self._coarse, compute_inverse_values(self.levels[-1].A))
@@ -264,7 +264,7 @@ class MultilevelSolver:
         tol: Any,
         maxiter: Any,
         repeats: Any,
-        is_told: bool,  # noqa: ARG002 - of ranks
+        has_residuals: bool,  # noqa: ARG002 - ranks agree on the option
     ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
         """Return the checked options of `solve`: kind of cycle, Krylov method, tolerance, most iterations, repeats."""
         method = _find_solver(accel) if isinstance(accel, str) else accel
@@ -364,17 +364,13 @@ def _read_values(values: Any, A: csr_array) -> cl_array.Array:
         The matrix has another structure.
     """
     matrix: Any = on_device(A.queue, values).tocsr()
-    if matrix.shape == A.shape and not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    shares_structure = matrix.structure is A.structure
-    if (
-        matrix.shape != A.shape
-        or matrix.nnz != A.nnz
-        or not (shares_structure or (_are_equal(matrix.indptr, A.indptr) and _are_equal(matrix.indices, A.indices)))
-    ):
-        raise ValueError("values: the matrix has another structure than A; set up another hierarchy")
-    return matrix.data  # type: ignore[no-any-return]
+    if matrix.shape == A.shape:
+        matrix = make_canonical(matrix)
+        if matrix.structure is A.structure or (
+            matrix.nnz == A.nnz and _are_equal(matrix.indptr, A.indptr) and _are_equal(matrix.indices, A.indices)
+        ):
+            return matrix.data  # type: ignore[no-any-return]
+    raise ValueError("values: the matrix has another structure than A; set up another hierarchy")
 
 
 def _are_equal(a: cl_array.Array, b: cl_array.Array) -> bool:
