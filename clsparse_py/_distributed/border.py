@@ -1,4 +1,4 @@
-"""Product with a rank's entries in columns of other ranks, added to the few rows that have such entries."""
+"""Products with a rank's entries in other ranks' columns, added to the few rows that have entries there."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _AGREED = "raised_by_all_ranks"
 
 
 class RankError(RuntimeError):
-    """Another rank failed, or ended while this one waited for it; the message has its number and its error.
+    """Another rank failed, or ended while this rank waited for it; the message has the rank's number and error.
 
     Examples
     --------

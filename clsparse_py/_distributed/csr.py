@@ -343,7 +343,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return self._border
 
     def _multiply_transposed(self, x: cl_array.Array) -> cl_array.Array:
-        """Return this rank's entries of ``A.T @ x``; sums for other ranks' columns are sent to those ranks."""
+        """Return this rank's entries of ``A.T @ x``; sums for other ranks' columns are sent to their ranks."""
         if self.halo.silent:
             return self.local.T @ x
         sums = self.remote.T @ x
@@ -417,7 +417,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return self._map_values(f"astype {np.dtype(dtype)}", lambda part: part.astype(dtype, copy=copy))
 
     def copy(self) -> Self:
-        """Return a matrix with memory of its own. Not collective."""
+        """Return a copy of the matrix with memory of its own. Not collective."""
         return self._map_values("copy", lambda part: part.copy())
 
     @property

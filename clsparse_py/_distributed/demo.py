@@ -70,8 +70,8 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
     x = vector(x_of_all[part], comm, division)
     error = np.abs((A @ x).own.get() - S @ x_of_all).max(initial=0)
 
-    def seconds(product: Any) -> float:
-        """Return the mean time of a product over the repeats."""
+    def time_product(product: Any) -> float:
+        """Return the mean seconds of a product over the repeats."""
         product()
         A.queue.finish()
         comm.barrier()
@@ -82,7 +82,7 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
         comm.barrier()
         return (time.perf_counter() - begin) / repeats
 
-    times = seconds(lambda: A @ x), seconds(lambda: A.local @ x.own)
+    times = time_product(lambda: A @ x), time_product(lambda: A.local @ x.own)
     device = A.queue.device
     name = f"{device.name.strip()}, {device.max_compute_units} units"
     return Shown(name, S.shape[0], S.nnz, A.halo.columns.size, len(A.halo.sources), *times, float(error))

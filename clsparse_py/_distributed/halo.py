@@ -70,11 +70,11 @@ class Halo:
 
     @property
     def silent(self) -> bool:
-        """Whether the halo exchanges no messages: this rank needs no entries of other ranks, which need none of its own."""
+        """Whether the halo has no messages: this rank neither needs other ranks' entries nor sends its own."""
         return not self.sources and not self.targets
 
     def fetching(self, x: cl_array.Array) -> Fetch:
-        """Return the `Fetch` for vectors of the dtype and strides of x, this rank's entries; cached with its buffers."""
+        """Return the `Fetch` exchange for vectors of the dtype and strides of x, this rank's entries; cached with its buffers."""
         key = "fetch", x.dtype, x.shape[1:], x.strides
         return self._get_cached(key, lambda: Fetch(self._comm, self._queue, self, x))
 
@@ -85,7 +85,7 @@ class Halo:
         return fetching.finish()
 
     def returning(self, dtype: np.dtype[Any], columns: tuple[int, ...]) -> Return:
-        """Return the `Return` for sums of a dtype and number of columns, cached with its buffers."""
+        """Return the `Return` exchange for sums of a dtype and number of columns, cached with its buffers."""
         key = "return", dtype, columns
         return self._get_cached(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
 
@@ -99,7 +99,7 @@ class Halo:
         return cached
 
     def add(self, received: cl_array.Array, y: cl_array.Array) -> None:
-        """Enqueue the addition of received sums to y, this rank's entries, in the order of ranks: by a matrix of ones."""
+        """Enqueue the addition of received sums to this rank's entries y, in the order of ranks, by a matrix of ones."""
         n = self.sent.size
         if n:
             if self._adding is None:

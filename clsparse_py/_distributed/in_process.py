@@ -19,7 +19,7 @@ __all__ = ["Hub", "ThreadCommunicator"]
 
 
 class _Message:
-    """A message between threads: the buffer, its kind, and whether the receiver has copied it."""
+    """A message between threads: its buffer, its note, and whether the receiver has copied the buffer."""
 
     __slots__ = ("note", "taken", "values")
 
@@ -76,13 +76,13 @@ class Hub:
                 raise RankError(f"the ranks are no longer in step: {self.failure and self.failure[1]}")
 
     def end(self, rank: int) -> None:
-        """Note that a rank has ended its task: waits for its messages end with an error."""
+        """Note that a rank has ended its task; other ranks' waits for messages from it end with an error."""
         with self.changed:
             self.ended.add(rank)
             self.changed.notify_all()
 
     def wait(self, rank: int, other: int, is_ready: Callable[[], bool], seconds: float) -> None:
-        """Wait, with the lock held, until ``is_ready()`` holds, which the rank ``other`` brings about.
+        """Wait, with the lock held, for a condition that the rank ``other`` brings about.
 
         Raises
         ------
@@ -145,7 +145,7 @@ class ThreadCommunicator(Communicator):
             self.begin()
 
     def wait(self, other: int, is_ready: Callable[[], bool]) -> None:
-        """Wait, with the hub's lock held, until ``is_ready()`` holds; other ranks learn of an error."""
+        """Wait for a condition on the rank ``other``, with the hub's lock held; other ranks learn of an error."""
         try:
             self._hub.wait(self.rank, other, is_ready, self.time_limit)
         except (RankError, TimeoutError) as error:

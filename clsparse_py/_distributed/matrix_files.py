@@ -139,7 +139,7 @@ def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int
     with path.open("rb") as file:
 
         def first_line_from(share: int) -> int:
-            """Return the offset of the first line that begins in a share of the file, or behind it."""
+            """Return the byte offset of the first line that begins at or behind the begin of a share of the file."""
             offset = head.begin + (head.end - head.begin) * share // size
             if offset > head.begin:
                 file.seek(offset - 1)

@@ -36,7 +36,7 @@ _LENGTH = 256
 
 @dataclass(frozen=True)
 class _Patience:
-    """The way in which a rank waits for others, which may share its core.
+    """The numbers by which a rank waits for other ranks, which may share its core.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class _Patience:
     grace: float = 1.0
 
 
-#: The way in which ranks of MPI wait.
+#: Numbers of tests, and seconds, by which ranks of MPI wait.
 _PATIENCE = _Patience()
 
 
@@ -205,7 +205,7 @@ class MpiCommunicator(Communicator):
         self._source, self.comm, self._notices, self._lost, self._has_notified = source, comm, notices, None, False
 
     def finish(self, requests: list[Any], *buffers: Any, statuses: list[Any] | None = None) -> None:
-        """Wait for requests; if the wait fails, their buffers are kept, as MPI may still use them."""
+        """Wait for MPI requests; if the wait fails, requests and buffers are kept, as MPI may still use the buffers."""
         try:
             self.until(lambda: bool(self._mpi.Request.Testall(requests, statuses)))
         except self._mpi.Exception as error:  # raised by MPI libraries that see that a process has ended

@@ -1,4 +1,4 @@
-"""Smoothed aggregation over ranks: each rank aggregates its own rows, products run over all ranks."""
+"""Smoothed aggregation over ranks: a rank aggregates its own nodes, and products run over all ranks."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _aggregate_own_nodes(level: Level, theta: float) -> Aggregates | None:
 
 
 def _select_strong(level: Level, local: Matrix, remote: Matrix, theta: float) -> tuple[Matrix, Matrix]:
-    """Return the strong entries of a rank's nodes in its own and in other ranks' columns; the latter's diagonal is fetched."""
+    """Return the strong entries of a rank's nodes in its own and in other ranks' columns, whose diagonal entries are fetched."""
     A, block = level.A, level.blocksize
     queue, n = A.queue, local.shape[0]
     diagonal = copy_to_host(door()(diagonal_on_device)(local), queue)

@@ -48,7 +48,7 @@ def assign_place(number: int, count: int) -> Place:
 
 
 def assign_devices(available: Sequence[cl.Device], count: int) -> list[cl.Device]:
-    """Return a device for each rank: the available devices in turns, or sub-devices of a single one."""
+    """Return the ranks' devices: the available devices in turns, or sub-devices of a single device."""
     return (
         split_device(available[0], count)
         if len(available) == 1

@@ -186,7 +186,7 @@ def _have_equal_arrays(a: device_array, b: device_array) -> bool:
 
 
 def _number_entries(A: csr_array) -> tuple[csr_array, Division]:
-    """Return A with the numbers of its entries as values, rank after rank, a rank's local part first; and their division."""
+    """Return A with its entries' numbers as values, rank after rank, a rank's local part first; and the entries' division."""
     counts = A.comm.stacked(np.array(A.local.nnz + A.remote.nnz))
     division = Division(np.concatenate([[0], np.cumsum(counts)]))
     begin, end = division.part(A.comm.rank).start, division.part(A.comm.rank).stop

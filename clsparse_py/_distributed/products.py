@@ -69,7 +69,7 @@ def join_columns(A: csr_array) -> device_array:
 
 
 def _check(A: device_array) -> device_array:
-    """Check a matrix's structure, so that its results need no check, and return the matrix."""
+    """Return a matrix after a check of its structure, so that results made of the matrix need no check."""
     A.structure.checked()
     return A
 

@@ -54,8 +54,8 @@ def collective(method: _Method) -> _Method:
     """Return a method whose exception on one rank ends the waits of all other ranks."""
 
     @functools.wraps(method)
-    def together(self: Any, *arguments: Any, **named: Any) -> Any:
+    def call_together(self: Any, *arguments: Any, **named: Any) -> Any:
         with self.comm.together():
             return method(self, *arguments, **named)
 
-    return cast("_Method", together)
+    return cast("_Method", call_together)

@@ -1,4 +1,4 @@
-"""Split a rank's rows on the host into a local and a remote part, and join them again."""
+"""A rank's rows on the host, split into a local and a remote part, joined again, and sent to other ranks."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class DividedProblem(Problem):
 
     @door()
     def _bind_local_product(self, A: csr_array) -> Apply:
-        """Return the function that enqueues the product with the local part A; its kernels are built, and may be refused, now."""
+        """Return the function that enqueues the product with the local part A; kernels are built, and may be refused, now."""
         if A.nnz:
             plan, x = get_spmv_plan(A), allocate(self.queue, "x", 0, self.dtype)
             for alpha in (None, 1):

@@ -66,7 +66,7 @@ def over(devices: Sequence[cl.Device | cl.CommandQueue] | None = None, time_limi
 
 
 class Team:
-    """Threads with a rank each; `over` makes it. To be closed, by `close` or the end of a ``with`` block.
+    """A team of threads, each of which is a rank; made by `over`, closed by `close` or the end of a ``with`` block.
 
     Attributes
     ----------
@@ -287,6 +287,7 @@ def _make_operator(apply: Callable[..., Any], *, reflected: bool = False) -> Cal
     """Return the method of `Replicated` that applies an operator in the threads of all ranks."""
 
     def applied(self: Replicated, *operands: Any) -> Any:
+        """Return the operator's result over the ranks."""
         return self._team.run(lambda *values: apply(*reversed(values)) if reflected else apply(*values), self, *operands)
 
     return applied

@@ -93,7 +93,7 @@ def _select_sent_rows(A: csr_array) -> list[SentRows]:
 
 
 def _place_received(A: csr_array, received: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
-    """Return the remote part of the transposed, from received rows, as a SciPy array; and its halo, ascending."""
+    """Return the remote part of the transposed as a SciPy array, made of received rows, and the ascending columns of its halo."""
     # The columns ascend, as the ranks have their rows in order.
     halo, places, lengths, values = SentRows.concatenated(received)
     # Several ranks may have entries of one row; a rank's entries are in the order of the requested rows.

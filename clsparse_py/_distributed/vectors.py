@@ -213,7 +213,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._in_place(other, operator.imul)  # type: ignore[no-any-return]
 
     def axpy(self, a: Any, x: vector) -> Self:
-        """Add ``a * x`` to the vector, in place, and return it. Not collective."""
+        """Add ``a * x`` to the vector in place, and return the vector. Not collective."""
         self += a * x
         return self
 
@@ -222,7 +222,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._derive(self.own.conj(), "conj") if self.dtype.kind == "c" else self
 
     def copy(self) -> Self:
-        """Return a vector with memory of its own. Not collective."""
+        """Return a copy of the vector with memory of its own. Not collective."""
         return self._derive(self.own.copy(), "copy")
 
     def astype(self, dtype: Any) -> Self:
@@ -340,7 +340,7 @@ def _require_dimensions(values: Any) -> None:
 
 
 def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
-    """Return a rank's entries as a device array; a device array as it is."""
+    """Return a rank's entries as a device array; no copy if the entries are one."""
     values = own if isinstance(own, cl_array.Array) else np.asarray(own)
     _require_dimensions(values)
     if isinstance(values, cl_array.Array):

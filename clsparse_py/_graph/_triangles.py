@@ -25,7 +25,7 @@ __all__ = ["k_truss", "triangle_count", "triangles"]
 
 @door()
 def triangle_count(A: Any) -> int:
-    """Return how many triangles an undirected graph has.
+    """Return the number of triangles of an undirected graph.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def triangle_count(A: Any) -> int:
 
 @door()
 def triangles(A: Any, *, like: Any = None) -> Any:
-    """Return how many triangles of an undirected graph each vertex is in.
+    """Return the number of triangles at each vertex of an undirected graph.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def triangles(A: Any, *, like: Any = None) -> Any:
 
 @door()
 def k_truss(A: Any, k: int) -> csr_array:
-    """Return the k-truss of an undirected graph: its largest part whose edges are each in at least k - 2 of its triangles.
+    """Return the k-truss of an undirected graph: the largest subgraph whose edges are in k - 2 or more of its triangles each.
 
     Parameters
     ----------

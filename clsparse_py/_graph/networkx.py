@@ -44,10 +44,10 @@ _FUNCTIONS = {
 }
 #: Arguments that the backend does not support, by function.
 _REFUSED = {"betweenness_centrality": ("k", "weight", "endpoints"), "pagerank": ("nstart", "dangling")}
-#: Edges from which a call takes less time than NetworkX's own, and whether with the conversion of the graph, too. Random graphs
-#: of four edges a node, Intel Xeon (family 6, model 207), Intel's runtime 2026.22, 2026-11-26: with 4,000 edges `triangles` took
-#: 1.0 + 1.7 ms where NetworkX took 10, `pagerank` 1.4 + 1.7 (57), `k_truss` 48 + 1.7 (95); `connected_components` with 40,000
-#: edges 3.3 + 68 (46).
+#: Least number of edges with which a call is faster than NetworkX's, and whether the graph's conversion pays, too; by function.
+#: Random graphs of four edges a node, Intel Xeon (family 6, model 207), Intel's runtime 2026.22, 2026-11-26: with 4,000 edges
+#: `triangles` took 1.0 + 1.7 ms where NetworkX took 10, `pagerank` 1.4 + 1.7 (57), `k_truss` 48 + 1.7 (95);
+#: `connected_components` with 40,000 edges 3.3 + 68 (46).
 _LEAST_EDGES = {
     "betweenness_centrality": (1_000, True),
     "connected_components": (10_000, False),
@@ -136,7 +136,7 @@ class Graph:
 
 
 def convert_from_nx(G: Any, *, edge_attrs: Any = None, **_: Any) -> Graph:
-    """Return a graph of NetworkX on the default device; NetworkX calls it."""
+    """Return a NetworkX graph as a `Graph` on the default device; called by NetworkX."""
     import networkx as nx
 
     if G.is_multigraph():
@@ -145,12 +145,12 @@ def convert_from_nx(G: Any, *, edge_attrs: Any = None, **_: Any) -> Graph:
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:
-    """Return a result of the backend as NetworkX's: of a converted graph the original; NetworkX calls it."""
+    """Return a result of the backend as NetworkX's: for a `Graph` the original graph; called by NetworkX."""
     return result.original if isinstance(result, Graph) else result
 
 
 def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
-    """Return whether the backend can run a call, or the reason why not; NetworkX calls it."""
+    """Return whether the backend can run a call, or the reason why not; called by NetworkX."""
     for option in _REFUSED.get(name, ()):
         if (value := named.get(option)) is not None and value is not False:
             return f"{option} is not supported"
@@ -159,7 +159,7 @@ def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> boo
 
 
 def should_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
-    """Return whether the backend runs a call faster than NetworkX, or the reason why not; NetworkX asks before a conversion."""
+    """Return whether the backend runs a call faster than NetworkX, or the reason why not; called before a conversion."""
     G = arguments[0] if arguments else named["G"]
     least, is_worth_converting = _LEAST_EDGES[name]
     if isinstance(G, Graph):

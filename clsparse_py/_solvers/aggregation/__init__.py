@@ -1,1 +1,1 @@
-"""Kernels of smoothed aggregation: strong entries, aggregates, tentative prolongators. `clsparse_py.amg` has them for users."""
+"""Smoothed aggregation on the device: strong entries, aggregates, prolongators. `clsparse_py.amg` is for users."""

@@ -41,7 +41,7 @@ def reduce_blocks(A: Matrix, block: int) -> Matrix:
 
 @door()
 def select_strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = None) -> Matrix:
-    """Return A's strong entries: those off the diagonal with ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, or A itself if theta is 0.
+    """Return A's strong entries: off the diagonal, with ``|a_ij| >= theta sqrt(|a_ii a_jj|)``; A itself if theta is 0.
 
     ``diagonal`` is the vector of a_jj for all columns; by default A's diagonal.
     """

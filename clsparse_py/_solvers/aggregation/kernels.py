@@ -63,6 +63,7 @@ class Thresholds(thresholds.Thresholds):
     steps_ahead: int = number(64, "steps", least=1)
 
 
+#: Kernel of the first states and the reaches of nodes.
 BEGIN = declare_loop(
     "aggregation/begin",
     "The first state of each node of a graph, 1 if the node has a neighbour, else 0; and its reach, the distance back to its "
@@ -76,6 +77,7 @@ BEGIN = declare_loop(
 )
 
 
+#: Kernel of the marks of roots.
 ROOTS = declare_loop(
     "aggregation/roots",
     "Marks of the roots, the nodes of state 2, to be counted.",

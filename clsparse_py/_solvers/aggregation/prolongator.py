@@ -40,7 +40,7 @@ def _pack_operand(gain: float, T: Parts) -> tuple[Any, ...]:
 def smooth_prolongator(
     queue: cl.CommandQueue, A: MatrixT, inverse: cl_array.Array, gain: float, T: Matrix, longest: int
 ) -> MatrixT:
-    """Return ``P = (1 - gain D^-1 A) T``, of A's class; waits.
+    """Return the smoothed prolongator ``P = (1 - gain D^-1 A) T``, of A's class; waits.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["CYCLES", "Workspace"]
 
-#: Kinds of cycles. AMLI is PyAMG's, whose inner solves begin with ones; K begins with zeros.
+#: Kinds of cycles. The inner solves of AMLI, PyAMG's kind, begin with ones, and the inner solves of K with zeros.
 CYCLES = ("V", "W", "F", "K", "AMLI")
 
 
@@ -47,7 +47,7 @@ class _Room:
 
     @property
     def _gains(self) -> list[complex]:
-        """The coefficients of the level's two smoothers, those of the presmoother first."""
+        """The coefficients of the level's smoothers, the presmoother's first."""
         return [gain for smoother in self.smoothers if smoother is not None for gain in smoother.coefficients]
 
     def _set_gains(self) -> None:
@@ -165,7 +165,7 @@ class Workspace:
             self._is_lent = is_other
 
     def _cache_commands(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
-        """Return the commands that ``make`` binds, cached under a key if ``vector`` is one of the workspace's own."""
+        """Return the commands that ``make`` binds, cached under a key if ``vector`` is the workspace's own."""
         if not any(vector is own_vector for own_vector in self._own):
             return make()
         if key not in self._known:

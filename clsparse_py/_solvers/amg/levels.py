@@ -29,7 +29,7 @@ _STEPS = 8
 
 @dataclasses.dataclass(eq=False)
 class Level:
-    """One level of a hierarchy, as PyAMG has it.
+    """A level of a multigrid hierarchy, with PyAMG's attributes.
 
     Attributes
     ----------

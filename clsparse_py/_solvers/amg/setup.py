@@ -38,11 +38,11 @@ __all__ = ["Options", "build_levels", "check_candidates", "smooth_candidates", "
 
 _log = logging.getLogger(__name__)
 
-#: Default gain omega of Jacobi steps, as PyAMG's: a step multiplies by omega / rho, the largest eigenvalue of D^-1 A.
+#: Default gain omega of Jacobi steps, as in PyAMG; it is divided by the largest eigenvalue of D^-1 A.
 _OMEGA = 4 / 3
 #: Default smoothing of the candidates, by level: on the finest level alone, as PyAMG's, but by the Jacobi method.
 _IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
-#: Most nodes of a coarsest level, with one unknown a node and with several: more nodes take longer to invert than a level.
+#: Most nodes of a coarsest level, if nodes have one unknown, and if several: another level takes longer than their inverse.
 _MAX_COARSE = (256, 100)
 
 

@@ -1,4 +1,4 @@
-"""Smoothers of a multigrid cycle, as a user names them and as a cycle runs them: polynomials of a matrix."""
+"""Smoothers of multigrid cycles: polynomials of a matrix, from a user's names and options."""
 
 from __future__ import annotations
 

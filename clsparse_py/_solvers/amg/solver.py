@@ -167,7 +167,7 @@ class MultilevelSolver:
         return convert_to_pyamg(self.levels)
 
     def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
-        """Return one cycle from 0 as an operator: ``M`` of the solvers here, which apply it on the device, and of SciPy's.
+        """Return the operator of one cycle that begins with 0: ``M`` for the solvers here, on the device, and for SciPy's.
 
         Parameters
         ----------
