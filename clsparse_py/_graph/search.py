@@ -70,14 +70,10 @@ def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tupl
     (array([ 0,  1,  2, -1], dtype=int32), array([ 0,  0,  1, -1], dtype=int32))
     """
     G = read_graph(A)
-    queue, n = G.queue, G.shape[0]
-    source = require_vertex("source", source, n)
-    leading = G._transposed()
-    structures: tuple[_Structure, ...] = ((leading.indptr, leading.indices),)
-    if not directed:
-        structures += ((G.indptr, G.indices),)
-    levels, parents = _search(queue, structures, source)
-    return deliver(queue, levels, like), deliver(queue, parents, like)
+    source = require_vertex("source", source, G.shape[0])
+    patterns = (G._transposed(),) if directed else (G._transposed(), G)
+    levels, parents = _search(G.queue, tuple((pattern.indptr, pattern.indices) for pattern in patterns), source)
+    return deliver(G.queue, levels, like), deliver(G.queue, parents, like)
 
 
 def _search(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: int) -> _Structure:
@@ -105,18 +101,8 @@ def _search(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: 
         for i in range(ahead):
             number += 1
             for k, structure in enumerate(structures):
-                launch_arguments = (
-                    np.int32(number),
-                    np.uint32(k == 0),
-                    np.uint32(i),
-                    *structure,
-                    visited,
-                    levels,
-                    parents,
-                    next_visited,
-                    new_flags,
-                )
-                chain.launch(built, groups, *sizes, *launch_arguments)
+                scalars = np.int32(number), np.uint32(k == 0), np.uint32(i)
+                chain.launch(built, groups, *sizes, *scalars, *structure, visited, levels, parents, next_visited, new_flags)
             visited, next_visited = next_visited, visited
         if not chain.read(new_flags, 1, ahead - 1)[0]:
             break

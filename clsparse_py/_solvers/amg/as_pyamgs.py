@@ -51,18 +51,14 @@ def _make_host_smoother(smoother: Smoother | None, A: Any) -> Any:
 
     def polynomial(A: Any, x: Any, b: Any) -> None:
         """Overwrite x by the result of the smoother's steps for ``A x = b``."""
-        x[...] = _apply_smoother(A, inverse, smoother, b, x)
+        first, *further = (gain if np.iscomplexobj(x) else np.real(gain) for gain in smoother.coefficients)
+        solution = x
+        for _ in range(smoother.iterations):
+            s = inverse * (b - A @ solution)
+            h = first * s
+            for gain in further:
+                h = gain * s + inverse * (A @ h)
+            solution = solution + h
+        x[...] = solution
 
     return polynomial
-
-
-def _apply_smoother(A: Any, inverse: Any, smoother: Smoother, b: Any, x: Any) -> Any:
-    """Return x after a smoother's steps for ``A x = b``; ``inverse`` is the inverse of A's diagonal, or 1."""
-    first, *further = (gain_of_step if np.iscomplexobj(x) else np.real(gain_of_step) for gain_of_step in smoother.coefficients)
-    for _ in range(smoother.iterations):
-        s = inverse * (b - A @ x)
-        h = first * s
-        for gain in further:
-            h = gain * s + inverse * (A @ h)
-        x = x + h
-    return x

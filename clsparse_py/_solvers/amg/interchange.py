@@ -55,20 +55,23 @@ def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None =
     exact = ml.coarse_solver.name().strip("'\"")
     if exact not in _EXACT:
         raise ValueError(f"ml: its coarse solver is {exact}; set it to one of {', '.join(_EXACT)}")
-    levels = []
-    for number, theirs in enumerate(ml.levels):
-        is_last = number == len(ml.levels) - 1
-        parts = (theirs.A, None, None) if is_last else (theirs.A, theirs.P, theirs.R)
-        level = Level(*(None if matrix is None else _copy_matrix(matrix, queue) for matrix in parts))  # type: ignore[arg-type]
-        level.symmetric = getattr(theirs.A, "symmetry", None) == "symmetric"
-        if not is_last and smoother is not None:
-            level.presmoother = level.postsmoother = make_smoother("smoother", smoother, level.rho)
-        elif not is_last:
-            level.presmoother, level.postsmoother = (
-                _read_smoother(number, matrix) for matrix in (theirs.presmoother, theirs.postsmoother)
-            )
-        levels.append(level)
-    return MultilevelSolver(levels)
+    return MultilevelSolver([_copy_level(ml, number, smoother, queue) for number in range(len(ml.levels))])
+
+
+def _copy_level(ml: Any, number: int, smoother: Any, queue: cl.CommandQueue | None) -> Level:
+    """Return a level of PyAMG's hierarchy on the device, with the user's smoother, or PyAMG's smoothers if that is None."""
+    theirs = ml.levels[number]
+    is_last = number == len(ml.levels) - 1
+    parts = (theirs.A, None, None) if is_last else (theirs.A, theirs.P, theirs.R)
+    level = Level(*(None if matrix is None else _copy_matrix(matrix, queue) for matrix in parts))  # type: ignore[arg-type]
+    level.symmetric = getattr(theirs.A, "symmetry", None) == "symmetric"
+    if not is_last and smoother is not None:
+        level.presmoother = level.postsmoother = make_smoother("smoother", smoother, level.rho)
+    elif not is_last:
+        level.presmoother, level.postsmoother = (
+            _read_smoother(number, of_pyamg) for of_pyamg in (theirs.presmoother, theirs.postsmoother)
+        )
+    return level
 
 
 def _copy_matrix(A: Any, queue: cl.CommandQueue | None) -> csr_array:
