@@ -12,7 +12,7 @@
 
 #define LANES_8 ((uint8)(0, 1, 2, 3, 4, 5, 6, 7))
 
-// Components are combined one by one, not halves: quirk 26.
+// Return the bits that any of eight words has: the words are combined one by one, not by halves of the vector (quirk 26).
 uint any_of_8(const uint8 bits)
 {
     return bits.s0 | bits.s1 | bits.s2 | bits.s3 | bits.s4 | bits.s5 | bits.s6 | bits.s7;
@@ -37,7 +37,8 @@ void eight_places(const uint8 smaller, const uint present, const uint block, glo
     vstore8(popcount(present & (((uint8)(1) << smaller) - 1)), block, places);
 }
 
-// Equal columns set the same bit, as they have as many smaller columns: the lower bits that are set count the distinct smaller ones.
+// Equal columns set the same bit, as equally many columns are smaller: the lower bits that are set count the distinct smaller
+// columns.
 uint column_places_16(global uint *columns, const uint n, global uint *places)
 {
     const uint8 column_0 = eight_columns(columns, 0, n), column_1 = eight_columns(columns, 1, n);

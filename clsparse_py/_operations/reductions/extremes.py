@@ -143,7 +143,7 @@ class Extremes(Matrix):
 
     @of_extreme
     def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the largest value of all, or of each column (axis 0) or row (axis 1); NaN if there is one.
+        """Return the largest value of the matrix, or of each column (axis 0) or row (axis 1); NaN if there is one.
 
         Parameters
         ----------
@@ -167,17 +167,17 @@ class Extremes(Matrix):
 
     @of_extreme
     def min(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the smallest value of all, or of each column or row; as for `max`."""
+        """Return the smallest value of the matrix, or of each column or row; as for `max`."""
         return self._extreme("minimum", axis, out, explicit)
 
     @of_extreme
     def nanmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the largest value but NaN of all, or of each column or row; as for `max`."""
+        """Return the largest value but NaN of the matrix, or of each column or row; as for `max`."""
         return self._extreme("fmax", axis, out, explicit)
 
     @of_extreme
     def nanmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the smallest value but NaN of all, or of each column or row; as for `max`."""
+        """Return the smallest value but NaN of the matrix, or of each column or row; as for `max`."""
         return self._extreme("fmin", axis, out, explicit)
 
     def argmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:

@@ -190,7 +190,7 @@ class DenseWindowsKernel(SynchronisedKernel):
             return n_bytes
         return n_bytes + self.columns + self.lanes * (4 + 64 * bool(value))
 
-    def narrower(self) -> Iterator[Self]:
+    def narrow_windows(self) -> Iterator[Self]:
         """Yield the record, then records with ever narrower windows, which leave local memory for as many lanes."""
         columns = self.columns
         yield self
@@ -261,7 +261,7 @@ class DenseWindows(Team):
         lanes = min(self.lanes, device.max_work_group, device.resident)
         shape = self.columns_of(types), self.entries, self.ahead, self.min_entries if types.arithmetic else 0
         record = DenseWindowsKernel(lanes, types, listed, device.portability, lanes, *shape)
-        return device.fitting(record.narrower(), lambda narrower: narrower.row_bytes).fitting(device)
+        return device.fitting(record.narrow_windows(), lambda candidate: candidate.row_bytes).fitting(device)
 
     @override
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
@@ -290,7 +290,7 @@ class DenseWindows(Team):
         """Enqueue a phase of all parts of the rows, and return the number of parts of a row: the state has a place for each."""
         parts = 1 if state is None else state.size // rows.n
         columns = -(-product.shape[1] // (32 * parts)) * 32
-        built, _ = self._built(chain, product, rows, phase)
+        built, _ = self._build_kernel(chain, product, rows, phase)
         own_arguments = np.uint32(parts), np.uint64(columns)
         chain.launch(built, rows.n * parts, *rows.where, *product.structure, *results, *own_arguments)
         return parts

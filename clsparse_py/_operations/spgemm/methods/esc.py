@@ -91,7 +91,7 @@ class _State:
     max_needed: int = 0
     kept: dict[int, _Sorted] = field(default_factory=dict)
 
-    def key(self, part: Slice) -> np.dtype[Any]:
+    def key_dtype(self, part: Slice) -> np.dtype[Any]:
         """Return the dtype of a slice's keys."""
         return np.dtype(np.uint32 if self.column_bits + part.row_bits <= 32 else np.uint64)
 
@@ -179,7 +179,7 @@ class Esc:
 
         def needs(part: Slice) -> int:
             """Return the bytes of workspace that a slice takes."""
-            return self._needs(chain, product, part, state.key(part).itemsize, column_bits)
+            return self._needs(chain, product, part, state.key_dtype(part).itemsize, column_bits)
 
         totals = [product.a_indices.size, product.n_products]
         if rows.listed is not None:
@@ -254,7 +254,7 @@ class Esc:
         )  # fmt: skip
         enqueue_scan(chain, entry_products, entry_products, part.n_entries, kind="pointers")
 
-        dtypes = (state.key(part), np.dtype(np.uint32))[: 1 + numbered]
+        dtypes = (state.key_dtype(part), np.dtype(np.uint32))[: 1 + numbered]
         source = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
         built, expand = chain.build(EscExpand(group, types, name_of(dtypes[0]), "numbered" if numbered else "keys"))
         chain.launch(
@@ -311,7 +311,7 @@ class Esc:
             built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), sorted_slice.entry_products,
             sorted_slice.entry_at, product.a_indices, product.b_indptr, product.a_data, product.b_data, values,
         )  # fmt: skip
-        built, contract = chain.build(self._contraction(chain, product, rows, state.key(part), phase))
+        built, contract = chain.build(self._contraction(chain, product, rows, state.key_dtype(part), phase))
         n_tiles = -(-part.n // contract.tile)
         partial = chain.scratch(n_tiles, values.dtype)
         columns = () if phase == "values" else (np.uint32(state.column_bits), sorted_slice.keys, C.indices)

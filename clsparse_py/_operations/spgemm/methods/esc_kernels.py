@@ -70,6 +70,7 @@ class EscCount(OfRows):
     counting: bool
 
 
+#: The kernel that marks the sorted products at which entries of C begin.
 ESC_MARK = declare_loop(
     "spgemm/esc_mark:keys",
     "Marks of a slice's sorted products: 1 where an entry of C begins, as the key is not that of the product before (Dalton, "
@@ -79,7 +80,7 @@ ESC_MARK = declare_loop(
     types="KEY",
 )
 
-
+#: The kernel that marks sorted products, and their numbers in bit 31, at which entries of C begin.
 ESC_MARK_NUMBERED = declare_loop(
     "spgemm/esc_mark",
     "Marks as esc_mark:keys has them, and bit 31 set where an entry begins in the products' numbers, sorted with the keys.",

@@ -254,7 +254,7 @@ class HashRows(Team):
         if not slots:
             return
         larger = replace(self, min_entries=slots + 1)
-        if larger._built(chain, product, rows, phase)[1].slots > slots:
+        if larger._build_kernel(chain, product, rows, phase)[1].slots > slots:
             Team.enqueue_numeric(larger, chain, product, rows, state, C, phase)
             slots = larger._slots(chain, product, rows, phase)
         if slots:
@@ -262,7 +262,7 @@ class HashRows(Team):
 
     def _slots(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> int:
         """Return the number of slots of a row's hash table, if rows may be left to a larger table or to windows; else 0."""
-        slots: int = self._built(chain, product, rows, phase, entries)[1].slots
+        slots: int = self._build_kernel(chain, product, rows, phase, entries)[1].slots
         # The symbolic phase leaves rows out even if B has no more columns than slots: a search in a nearly full table takes long.
         return slots if slots < (self.products if phase == "symbolic" else min(self.products, product.shape[1])) else 0
 

@@ -222,7 +222,7 @@ class Merge(Team):
 # The accumulators are cached: products that are not analysed yet ask for the accumulators while the device waits.
 @functools.lru_cache(maxsize=64)
 def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
-    """Return the accumulators that merge and that a device can hold, for short rows of A first.
+    """Return the merging accumulators that a device can hold, those for short rows of A first.
 
     Short rows have one work-item, which has nothing to exchange and stages its entries of C; longer rows have more lanes, at
     least four, so that the entries of C of one turn fill a memory transaction; the longest rows have more heads to a lane.

@@ -169,7 +169,7 @@ def max_columns_of(products: int) -> int:
 
 
 def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
-    """Return the accumulators that sort, for rows of up to 2, 4, 8 and so on to 512 products, as in Liu et al., Section 3.4."""
+    """Return the sorting accumulators, for rows of up to 2, 4, 8 and so on to 512 products, as in Liu et al., Section 3.4."""
     accumulators = []
     for products in (1 << bit for bit in range(1, 10)):
         # A lane has few products: neighbouring lanes write side by side.

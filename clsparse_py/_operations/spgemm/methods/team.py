@@ -57,14 +57,16 @@ class Team(abc.ABC):
         kind = product.kind
         return self.adapt(product).record(kind.device, kind.types.of(phase), rows.listed is not None)
 
-    def _built(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> tuple[Built, Any]:
-        """Return the kernel for a phase of a product, and its record."""
+    def _build_kernel(
+        self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None
+    ) -> tuple[Built, Any]:
+        """Build the kernel for a phase of a product, and return the kernel and its record."""
         team, kind, listed = self.adapt(product, entries), product.kind, rows.listed is not None
         return chain.build_once((kind, team, phase, listed), lambda: team.record(kind.device, kind.types.of(phase), listed))
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
         """Enqueue the kernel that makes rows in a phase."""
-        built, record = self._built(chain, product, rows, phase, entries)
+        built, record = self._build_kernel(chain, product, rows, phase, entries)
         groups, own_arguments = self._spread(chain, product, rows, record)
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own_arguments)
 
