@@ -13,6 +13,7 @@ Local memory  for each row `slots` columns; but in the symbolic phase as many su
 Result        ordered: deterministic, the products of a column are added in the order of A's row, without atomics on values;
               else sums are added in any order. Columns and counts are exact
 </%doc>
+<%namespace name="rows" file="spgemm/hash_rows"/>\
 typedef ushort PLACE;
 #include "spgemm.cl"
 #include "team.cl"
@@ -158,25 +159,7 @@ void ${name}(SPGEMM_PARAMETERS)
         c_data[place + rank] = sums[slot];
     }
 % else:
-    // A bitonic merge of runs of width / 2: a run is compared with the mirrored run behind it first, so that all runs ascend.
-    const uint pairs = n > 1 ? 1u << (31 - clz(n - 1)) : 0;
-    uint width = 2, step = 1;
-    for (uint stage = 0; stage < ${bits * (bits + 1) // 2}${" && width <= 2 * pairs" if free else ""}; ++stage) {
-        for (uint i = lane; width <= 2 * pairs && i < pairs; i += ${lanes}) {
-            const uint low = 2 * i - (i & (step - 1)), high = 2 * step == width ? low ^ (width - 1) : low + step;
-            if (high < n) {
-                const PLACE x = places[low], y = places[high];
-                if (table[x] > table[y]) {
-                    places[low] = y;
-                    places[high] = x;
-                }
-            }
-        }
-        team_sync();
-        if (step == 1)
-            width *= 2;
-        step = step == 1 ? width / 2 : step / 2;
-    }
+${rows.sort_locally(" " * 4, "n", free)}\
     for (uint i = lane; i < n; i += ${lanes}) {
         const uint slot = places[i];
         c_indices[place + i] = (C_INDEX)table[slot];

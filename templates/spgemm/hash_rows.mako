@@ -17,15 +17,15 @@ Result        deterministic: the products of a column are added in the order of 
 </%doc>
 <%namespace name="spans" file="spgemm/dense_span"/>\
 <%namespace name="sorting" file="primitives/sort_network"/>\
-## Sort the numbers of the slots in use by the columns in the slots.
-<%def name="sort_locally(indent)">\
+## Sort the numbers of the n slots in use by the columns in the slots; `early`: the loop ends once all are sorted.
+<%def name="sort_locally(indent, n, early)">\
 ${indent}// A bitonic merge of runs of width / 2: a run is compared with the mirrored run behind it first, so that all runs ascend.
-${indent}const uint pairs = n_columns > 1 ? 1u << (31 - clz(n_columns - 1)) : 0;
+${indent}const uint pairs = ${n} > 1 ? 1u << (31 - clz(${n} - 1)) : 0;
 ${indent}uint width = 2, step = 1;
-${indent}for (uint stage = 0; stage < ${bits * (bits + 1) // 2}; ++stage) {
+${indent}for (uint stage = 0; stage < ${bits * (bits + 1) // 2}${" && width <= 2 * pairs" if early else ""}; ++stage) {
 ${indent}    for (uint i = lane; width <= 2 * pairs && i < pairs; i += ${lanes}) {
 ${indent}        const uint low = 2 * i - (i & (step - 1)), high = 2 * step == width ? low ^ (width - 1) : low + step;
-${indent}        if (high < n_columns) {
+${indent}        if (high < ${n}) {
 ${indent}            const PLACE x = places[low], y = places[high];
 ${indent}            if (table[x] > table[y]) {
 ${indent}                places[low] = y;
@@ -198,7 +198,7 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
 % endfor
 % if many:
     else {
-${sort_locally("        ")}\
+${sort_locally(" " * 8, "n_columns", False)}\
         for (uint i = lane; i < n_columns; i += ${lanes}) {
             const uint slot = places[i];
             c_indices[place + i] = (C_INDEX)table[slot];
@@ -214,7 +214,7 @@ ${sort_locally("        ")}\
         c_data[place + i] = sums[word & ${slots - 1}];
     }
 % else:
-${sort_locally("    ")}\
+${sort_locally(" " * 4, "n_columns", False)}\
     for (uint i = lane; i < n_columns; i += ${lanes}) {
         const uint slot = places[i];
         c_indices[place + i] = (C_INDEX)table[slot];
