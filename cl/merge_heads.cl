@@ -18,7 +18,7 @@
 // START_HEAD(u)                loads the head's first column.
 // TAKE_FACTOR(u)               loads the head's value of A.
 // ADD_PRODUCT(u)               adds the head's product to `sum`; nothing in the symbolic phase.
-// ADVANCE_HEAD(u)              goes to the next entry of the row of B.
+// ADVANCE_HEAD(u)              moves head u to the next entry of its row of B.
 #ifndef SYMBOLIC
     #error "merge_heads.cl needs SYMBOLIC: 1 in the symbolic phase, else 0"
 #endif

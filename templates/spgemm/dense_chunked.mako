@@ -194,7 +194,7 @@ ${ahead(False)}\
             uint lowest = UINT_MAX, highest = 0;
 % endif
 % if upper_bound:
-            // The span of the row: from the first column of its first row of B to the last column of the last. No access relies on it.
+            // The span of the row of C: from the first column of its first row of B to the last column of its last. It bounds no access.
             const I head = a_begin < a_end ? b_indptr[a_indices[a_begin]] : 0;
             const I tail = a_begin < a_end ? b_indptr[a_indices[a_end - 1] + 1] : 0;
             if (!repeats && head < tail && b_indices[tail - 1] - b_indices[head] >= ${far}) {

@@ -309,7 +309,7 @@ FILLED = Bin("dense", DenseWindows(ahead=8))
 
 
 def dense(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "dense": one for any row if work-items are few, as there is room for a value of each column then."""
+    """Return the bins of "dense": spans and windows on GPUs; on CPU devices one bin, whose workers have a sum for each column."""
     if on.device.resident > 1 or on.types.arithmetic is None:
         return *dense_span(on), FILLED
     return (CHUNKED,)

@@ -80,7 +80,7 @@ ESC_MARK = declare_loop(
     types="KEY",
 )
 
-#: The kernel that marks sorted products, and their numbers in bit 31, at which entries of C begin.
+#: The kernel that marks the sorted products at which entries of C begin, and sets bit 31 of the numbers of these products.
 ESC_MARK_NUMBERED = declare_loop(
     "spgemm/esc_mark",
     "Marks as esc_mark:keys has them, and bit 31 set where an entry begins in the products' numbers, sorted with the keys.",
