@@ -11,7 +11,7 @@ static inline __attribute__((always_inline)) I mirror_guess(const I begin, const
 
 static inline __attribute__((always_inline)) I mirror_search(global const I *indices, I begin, I end, I guess, const I row)
 {
-    // Where the guess is wrong, columns next to one another are guessed to differ by one, as in a dense block; then it is halved.
+    // Behind a wrong first guess, the second one takes adjacent columns to differ by one, as in a dense block; then ranges are halved.
     bool dense = true;
     while (begin < end) {
         const I column = indices[guess];

@@ -18,7 +18,7 @@ void path_rows(
 {
     const uint side = get_local_id(0) / SEARCHERS, lane = get_local_id(0) - side * SEARCHERS;
     const ulong target = side == 0 ? begin : end;
-    // Of each search: rows below `low` stand before the target, those from `high` on do not.
+    // In either search, rows below `low` stand before the target, and rows from `high` on do not.
     I low_0 = 0, high_0 = n_rows, low_1 = 0, high_1 = n_rows;
     for (uint step = 0; step < SEARCH_STEPS; ++step) {
         const I width_0 = (high_0 - low_0) / SEARCHERS + 1, width_1 = (high_1 - low_1) / SEARCHERS + 1;
@@ -27,7 +27,7 @@ void path_rows(
             const ulong width = side == 0 ? width_0 : width_1, row = low + (lane + 1) * width - 1, next = row + width;
             const bool is_before = row < high && (ulong)starts[row] + row < target;
             const bool is_next = lane + 1 < SEARCHERS && next < high && (ulong)starts[next] + next < target;
-            // One of the work-items stands at the last row before the target, or none does.
+            // At most one work-item stands at the last row before the target.
             if (is_before ? !is_next : lane == 0)
                 box[2 * step + side] = is_before ? lane + 1 : 0;
         }
@@ -41,16 +41,17 @@ void path_rows(
     *behind = low_1;
 }
 
-// The most work-items to a row, in bits, and the fewest entries of rows that are worth more than one.
+// Greatest number of work-items to a row, as a power of two.
 #define TEAM_BITS (WORK_GROUP < 32 ? 2 : 5)
+// Least mean entries of rows for which a row gets more than one work-item.
 #define TEAM_ENTRIES 8
-// Entries that a work-item writes before it leaves the rest of a row to a full team.
+// Number of a row's entries that a work-item writes before a full team writes the rest of the row.
 #define SHORT 32
 
 void path_spread(local uint *any_long, local const ushort *bounds, const uint n_heads, local ushort *rows)
 {
     const uint me = get_local_id(0), mean = bounds[n_heads + 1] / (n_heads + 1);
-    // As many work-items to a row as it has entries on average.
+    // A row gets about as many work-items as rows have entries on average.
     const uint bits = mean < TEAM_ENTRIES ? 0 : min((uint)TEAM_BITS, 31 - (uint)clz(mean)), step = 1 << bits;
     for (uint row = me >> bits; row <= n_heads; row += WORK_GROUP >> bits) {
         const uint begin = bounds[row], end = bounds[row + 1], short_end = min(end, begin + (SHORT << bits));

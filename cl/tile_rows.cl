@@ -22,7 +22,7 @@ void tile_stage_rows(local uint *starts, const uint n_rows, const I first, const
 
 uint tile_row(local const uint *starts, const uint n_rows, const uint entry)
 {
-    // The last row that begins at or before the entry; earlier rows that begin at the same entry are empty.
+    // `row` becomes the last row that begins at or before the entry; earlier rows that begin at the same entry are empty.
     uint row = 0;
     for (uint above = n_rows; row + 1 < above;) {
         const uint middle = (row + above) / 2;

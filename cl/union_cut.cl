@@ -12,7 +12,7 @@
 #endif
 I union_row(const ulong place, const I n_rows, global const I *restrict a_indptr, global const I *restrict b_indptr)
 {
-    // The last row that begins at or before the place. Each row end takes a place, so that no two rows begin at the same one.
+    // `row` becomes the last row that begins at or before the place. A row end takes a place, so that no two rows begin at one place.
     I row = 0, after = n_rows + 1;
     while (after - row > 1) {
         const I middle = row + (after - row) / 2;

@@ -1,4 +1,4 @@
-// For functions that take or return vectors of 32 bytes.
+// Silences a warning of clang about functions that take or return vectors of 32 bytes.
 //
 // clang warns that such a function is called in another way if it is compiled for a processor with wider registers. Built-ins are
 // compiled for the same processor as kernels, so this warning would only reach the user's terminal (quirk 3).

@@ -25,7 +25,7 @@ from clsparse_py._matrix.matrix import Matrix, Sparse
 from clsparse_py._matrix.placement import value_dtype
 from clsparse_py._memory.device_array import OF_NO_VALUES
 from clsparse_py._memory.overlap import require_inside
-from clsparse_py._operations.elementwise.dense import dense_of
+from clsparse_py._operations.elementwise.dense import make_dense
 from clsparse_py._operations.elementwise.in_place import InPlace
 from clsparse_py._run.transfer import contexts_match
 
@@ -385,7 +385,7 @@ class SparseArray(InPlace, Sparse):
         require_inside("out", out)
         A = self._as_csr()
         A.require_valid()
-        return dense_of(A, A.dtype, out)
+        return make_dense(A, A.dtype, out)
 
     # ---- products
 

@@ -261,6 +261,11 @@ class Chain:
         if self._noted:
             note_use(self.queue, self._noted, event)
 
+    def launch_spread(self, built: Built, n: int, *arguments: Any, groups_per_unit: int = 64) -> None:
+        """Enqueue a kernel over n entries, whose first arguments are those of `spread`."""
+        groups, sizes = spread(self.device, n, built.parameters.work_group, groups_per_unit)
+        self.launch(built, groups, *sizes, *arguments)
+
     def repeat(self, commands: Iterable[Callable[..., cl.Event]], *arguments: Any) -> None:
         """Enqueue commands of a recording, which are called with the queue, what is given, and events to wait for."""
         wait_for = self.wait_for

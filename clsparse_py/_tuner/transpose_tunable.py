@@ -17,8 +17,7 @@ from clsparse_py._device.device import Device
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.transpose.choose import STRATEGIES, Strategy, features_of, parse
 from clsparse_py._operations.transpose.methods import allocate_result
-from clsparse_py._operations.transpose.plan import attempt
-from clsparse_py._operations.transpose.single_launch import TransposedArrays, transpose_in_one_launch
+from clsparse_py._operations.transpose.plan import TransposedArrays, attempt, transpose_in_one_launch
 from clsparse_py._run.launch import Chain
 from clsparse_py._tuner.tunable import Tunable
 

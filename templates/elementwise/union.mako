@@ -48,10 +48,10 @@ void ${name}(
 % if fill:
     I n_results = starts[tile];
     const I results_end = starts[tile + 1];
-    // Fast path: no column is in both matrices and no result is 0, so rows of one matrix alone are copied.
+    // If no column is in both matrices and no result is 0, rows with entries of one matrix alone are copied.
     const bool is_whole = results_end - n_results == (last_a - a) + (last_b - b);
 % else:
-    // First count all entries as if the other matrix lacked them; entries in both matrices are corrected below.
+    // All entries are counted as if the other matrix lacked them; columns in both matrices are corrected below.
     I n_results = 0;
     for (I k = a; k < last_a; ++k)
         n_results += is_kept(from_a(a_values[k]), (T)(0));
@@ -61,7 +61,7 @@ void ${name}(
     for (;; ++row) {
         const I a_end = row < last_row ? a_indptr[row + 1] : last_a, b_end = row < last_row ? b_indptr[row + 1] : last_b;
 % if fill:
-        // Rows behind the last result have none.
+        // Rows behind the tile's last result are skipped.
         if (n_results == results_end) {
             a = a_end;
             b = b_end;
@@ -74,7 +74,7 @@ void ${name}(
                 ++b;
                 continue;
             }
-            // Branch-free, as it is unpredictable which column comes first.
+            // This step has no branch, as it is unpredictable which matrix has the lower column.
             const I has_a = of_a < of_b;${keep("has_a ? of_a : of_b", "has_a ? a_value : (T)(0)", "has_a ? (T)(0) : b_value")}\
             a += has_a;
             b += 1 - has_a;

@@ -71,8 +71,8 @@ ${mark_places()}\
         counts[tile + 1] = (I)(before + popcount(result_bits));
 }
 <%def name="mark_places()">\
-    // Columns of A, those of B, and how many entries of A, and 2^16 times of B, come before each row end. Whether a result of one
-    // entry is kept is usually the same for all; if not, each is looked at below.
+    // Local memory holds the tile's columns of A, its columns of B, and for a row end the number of entries of A before it plus
+    // 2^16 times that of B. Results of single entries are usually all kept, or none is; else each is tested below.
     const uint usual = is_kept((T)(1), (T)(0));
     bool unusual = false;
     local I *b_box = box + n_a, *ends = b_box + n_b;
@@ -90,7 +90,7 @@ ${mark_places()}\
         ends[i] = (I)((uint)(a_indptr[first_row + 1 + i] - first_a) | (uint)(b_indptr[first_row + 1 + i] - first_b) << 16);
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // The row of the work-item's first place: as many row ends come before.
+    // `row` becomes the row of the work-item's first place: the number of row ends before the place.
     const uint place = min(me * SPAN, n_places), n_own = min(n_places - place, (uint)SPAN);
     uint row = 0, last = n_ends;
     while (row < last) {
@@ -103,7 +103,7 @@ ${mark_places()}\
     const uint begin = row > 0 ? (uint)ends[row - 1] : 0;
     uint end = row < n_ends ? (uint)ends[row] : n_a | n_b << 16;
     uint a = begin & 0xffff, b = begin >> 16, a_end = end & 0xffff, b_end = end >> 16;
-    // How many entries of A and of B come before the place in its row.
+    // of_a becomes the number of A's entries before the place in the place's row.
     const uint diagonal = place - (a + b + row), b_length = b_end - b;
     uint of_a = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_end - a);
     while (of_a < high) {
@@ -116,11 +116,11 @@ ${mark_places()}\
     a += of_a;
     b += diagonal - of_a;
     const uint entries_before = a | b << 16;
-    // An entry of B goes with the entry of A in its column, which the work-item before this one may have.
+    // The work-item before may have an entry of A in the column of this one's first entry of B: both are one result.
     const bool is_taken = of_a > 0 && b < b_end && box[a - 1] == b_box[b];
 
-    // The next columns of both in the row, I_MAX behind its end: equal ones are those of a pair, or tell that the row ends. What
-    // comes behind the tile's last place does not count.
+    // next_a and next_b are the next columns of A and B in the row, I_MAX behind the row's end: equal columns are a pair or, if
+    // I_MAX, the end of the row. Places behind the tile's last place do not count.
     uint at_a = a, at_b = n_a + b, kind_a = 0, kind_upper = 0;
     b_end += n_a;
     I next_a = at_a < a_end ? box[at_a] : I_MAX, next_b = at_b < b_end ? box[at_b] : I_MAX;
@@ -148,7 +148,7 @@ ${mark_places()}\
     const uint own_bits = (1u << n_own) - 1;
     kind_a &= own_bits;
     kind_upper &= own_bits;
-    // An entry of B goes with the entry of A before it.
+    // An entry of B in the column of the entry of A before it is part of that entry's result.
     const uint pairs = kind_a & kind_upper, of_b = own_bits & ~(kind_a | kind_upper);
     const uint singles = (kind_a | of_b) & ~(pairs | pairs << 1 | is_taken);
     uint result_bits = usual ? singles : 0;

@@ -38,7 +38,7 @@ void ${name}(
             out_data[belongs[i] + before] = values[r * row_step + c * column_step];
         }
 % else:
-        // The binary search of how many new entries come before.
+        // `low` becomes the number of new entries before the entry or row: a binary search.
         I low = 0, high = n_new;
         while (low < high) {
             const I middle = low + (high - low) / 2;

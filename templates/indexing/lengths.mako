@@ -20,7 +20,7 @@ void ${name}(
     const ulong group = get_group_id(0), first = get_local_id(0) * stride;
     const ulong begin = group * tile + first, end = min(n, group * tile + min(tile, first + span));
     long n_outside = 0, n_entries = 0;
-    // Several at a time, so that their loads are in flight together.
+    // A round looks up ${items} rows, so that the rows' loads are in flight together.
     for (ulong i = begin; i < end; i += ${items} * step) {
 % for u in range(items):
         const bool active_${u} = i + ${u} * step < end;

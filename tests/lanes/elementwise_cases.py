@@ -18,7 +18,7 @@ from values import INDEX_TYPES, numbers, same
 
 from clsparse_py._operations.elementwise import union
 from clsparse_py._operations.elementwise.operators import OPERATORS, UFUNCS
-from clsparse_py._operations.elementwise.thresholds import Thresholds
+from clsparse_py._operations.elementwise.union_kernels import Thresholds
 
 Case = partial[None]
 

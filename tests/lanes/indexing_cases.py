@@ -18,7 +18,7 @@ from values import INDEX_TYPES, numbers, same
 
 from clsparse_py import csr_array
 from clsparse_py._formats.coordinates import rows_of
-from clsparse_py._operations.indexing.thresholds import Thresholds
+from clsparse_py._operations.indexing.rows import Thresholds
 
 Case = partial[None]
 

@@ -90,7 +90,7 @@ MUTANTS = (
     Mutant(
         "products of integers that are 0, as C has them",
         "clsparse_py/_operations/elementwise/operators.py",
-        'integer=_modulo("*")',
+        'integer=_wrap_around("*")',
         'integer="a * b"',
     ),
     Mutant(

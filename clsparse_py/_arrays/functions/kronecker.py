@@ -20,7 +20,7 @@ from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._operations.construct.kronecker import kron_entries, kron_pointers
+from clsparse_py._operations.construct.kronecker import compute_kron_entries, compute_kron_pointers
 
 __all__ = ["kron", "kronsum"]
 
@@ -74,7 +74,7 @@ def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | A
         # SciPy gives a product without entries the default dtype.
         dtype = np.float64 if describe(queue.device).fp64 else np.result_type(a.dtype, b.dtype)
         return coo_array(shape[-ndim:], dtype=dtype, queue=queue).asformat(format)
-    data, columns, rows = kron_entries(queue, *_parts_of_factors(a, b, shape), b.shape[1], coordinates=True)
+    data, columns, rows = compute_kron_entries(queue, *_parts_of_factors(a, b, shape), b.shape[1], coordinates=True)
     coords = (rows, columns) if ndim == 2 else (columns,)
     result = coo_array.over(queue, shape[-ndim:], coords, data)
     result.has_canonical_format = _is_canonical(a, b)
@@ -153,8 +153,8 @@ def _parts_of_factors(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tup
 def _kron_in_csr(a: csr_array, b: csr_array, shape: tuple[int, int]) -> csr_array:
     """Return the Kronecker product of two matrices with entries, in CSR form."""
     queue, parts = a.queue, _parts_of_factors(a, b, shape)
-    data, indices = kron_entries(queue, *parts, b.shape[1], coordinates=False)
-    indptr = kron_pointers(queue, parts[0][2], parts[1][2])
+    data, indices = compute_kron_entries(queue, *parts, b.shape[1], coordinates=False)
+    indptr = compute_kron_pointers(queue, parts[0][2], parts[1][2])
     facts = None
     if a.facts is not None and b.facts is not None:
         # Duplicates in A would repeat all columns of B.

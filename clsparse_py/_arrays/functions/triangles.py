@@ -16,7 +16,7 @@ from clsparse_py._formats.canonical import with_marked
 from clsparse_py._matrix.convert import copied
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._operations.construct.triangle import in_triangle
+from clsparse_py._operations.construct.triangle import mark_triangle
 from clsparse_py._operations.elementwise.union import canonical_parts
 from clsparse_py._run.transfer import copy_to_host
 
@@ -94,7 +94,7 @@ def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
     rows = as_rows("A", A, queue_of((A,)))
     rows.require_valid()
     parts = rows.parts
-    marks = in_triangle(rows.queue, rows.indices, rows.indptr, k, upper=upper)
+    marks = mark_triangle(rows.queue, rows.indices, rows.indptr, k, upper=upper)
     data, indices, indptr = remaining = with_marked(rows.queue, parts, marks)
     if remaining is parts:
         data = copied(rows.queue, "data", data)

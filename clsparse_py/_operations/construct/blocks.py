@@ -1,4 +1,4 @@
-"""CSR of a grid of sparse blocks: where each entry stands is known from the blocks' row pointers, so nothing is sorted."""
+"""CSR of a grid of sparse blocks: the blocks' row pointers give the places of all entries, so nothing is sorted."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.matrix import Parts
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate_each
-from clsparse_py._operations.construct.tiles import Thresholds, tiles, work_group_of
+from clsparse_py._operations.construct.tiles import Thresholds, divide_tiles, work_group_of
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._primitives.permute import Moving
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import run
 
 __all__ = ["BLOCK_PAIR", "Block", "BlockAlone", "BlockEntries", "BlockRow", "BlockRows", "stack"]
-#: Entries of a block without neighbours that a work-item moves at a time.
+
+#: Number of entries of a block without neighbours that a work-item copies at a time.
 _ITEMS = 4
-#: Rows of a row of blocks; entries and the first column of each block.
+#: Kind of a row of blocks: its number of rows, and the blocks' numbers of entries and first columns.
 _RowKind = tuple[int, tuple[tuple[int, int], ...]]
 
 
@@ -38,6 +39,7 @@ class BlockRows(OfStructure):
     template = "construct/block_rows"
 
 
+#: Loop that writes the row pointers of two blocks side by side.
 BLOCK_PAIR = declare_loop(
     "construct/block_pair",
     "Row pointers of two sparse matrices that stand side by side, from row_begin on, and of one row more, the end; base: how "
@@ -79,7 +81,7 @@ class BlockEntries(Moving):
 
 
 class Block(NamedTuple):
-    """A block of a row of blocks.
+    """A sparse block, and its place in a row of blocks.
 
     Attributes
     ----------
@@ -95,25 +97,25 @@ class Block(NamedTuple):
 
 
 class BlockRow(NamedTuple):
-    """Blocks that stand side by side, from the left to the right, and how many rows they have."""
+    """A row of blocks: blocks side by side, from left to right, and their number of rows."""
 
     blocks: Sequence[Block]
     n_rows: int
 
     @property
     def kind(self) -> _RowKind:
-        """The numbers of the row of blocks."""
+        """The number of rows, and the blocks' numbers of entries and first columns: the key of recordings."""
         return self.n_rows, tuple([(block.indices.size, block.column) for block in self.blocks])
 
 
 def stack(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any], dtype: np.dtype[Any]) -> Parts:
-    """Return data, indices and indptr of rows of blocks, one below the other. Entries of a row keep their order.
+    """Return the parts of a matrix made of rows of blocks, one below the other. Entries of a row keep their order.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     grid : sequence of BlockRow
-        At least one. Structures are valid; all arrays are of the same two dtypes. Places without a block are left out.
+        One row at least. Structures are valid; all arrays are of the same two dtypes. Places without a block are left out.
     index, dtype : dtype
         Of indices and of values; the index dtype holds the numbers of the result's entries and columns.
     """
@@ -135,7 +137,7 @@ def stack(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any]
 
 
 class _Kernels:
-    """The kernels that rows of one, two and more blocks (3) need, all built before the first of them is enqueued."""
+    """The kernels that rows of one, two and more (3) blocks need; all are built before one of them is enqueued."""
 
     def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> None:
         group, name, value_bytes = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
@@ -152,7 +154,7 @@ class _Kernels:
 def _enqueue_rows(
     chain: Chain, data: cl_array.Array, indices: cl_array.Array, indptr: cl_array.Array, *parts_and_rows: Any
 ) -> None:
-    """Enqueue making rows of blocks, of data, indices and indptr of each block in turn, then the numbers of each block row."""
+    """Enqueue the kernels for all rows of blocks; arguments are the parts of all blocks, then the kinds of the rows."""
     *parts, rows = parts_and_rows
     kernels = _Kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
     result, first_row, first_entry, first_block, i = (data, indices, indptr), 0, 0, 0, 0
@@ -184,7 +186,7 @@ def _enqueue_row(
         left_pointers, right_pointers = pointers
         groups, sizes = spread(chain.device, n_rows + 1, kernels.of_pair.work_group, 64)
         chain.launch(kernels.pair, groups, *sizes, base, begin, left_pointers, right_pointers, indptr)
-        # Before an entry stand the entries of its block, and the other block's entries of earlier rows, or of its row too.
+        # Left entries stand behind the right block's earlier rows, right entries behind the left block's same row, too.
         shifts = [(right_pointers, 0), (left_pointers, 1)]
     else:
         offsets = chain.scratch(n_rows * len(blocks), indptr.dtype)
@@ -195,7 +197,7 @@ def _enqueue_row(
         chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *shape, base, begin, together, indptr, offsets)
         base, shifts = of_index(0), [(offsets, place * n_rows) for place in range(len(blocks))]
     for (nnz, column), block, (shift, shift_begin) in zip(blocks, of_blocks, shifts, strict=True):
-        groups, spans = tiles(chain.device, nnz, kernels.of_entries.work_group)
+        groups, spans = divide_tiles(chain.device, nnz, kernels.of_entries.work_group)
         numbers = *spans, of_index(n_rows), of_index(column), base, np.uint64(shift_begin)
         chain.launch(kernels.entries, groups, *numbers, block[2], block[1], block[0], shift, indices, data)
 
@@ -209,11 +211,11 @@ def _enqueue_alone(
     first_row: int,
     first_entry: int,
 ) -> None:
-    """Enqueue making the rows of one block, or of two that stand one below the other."""
+    """Enqueue the copy of one block, or of two blocks one below the other, that have no neighbours in their rows."""
     data, indices, indptr = result
     lengths, columns = zip(*(blocks[0] for _, blocks in rows), strict=True)
     n_all, n_pointers = sum(lengths), sum(n_rows for n_rows, _ in rows) + 1
-    # The driver's copies move many entries faster than the kernel, which is left with row pointers.
+    # The driver copies many entries faster than the kernel, which then writes row pointers alone.
     limits = Thresholds.of(chain.device)
     copied = not chain.device.lanes_are_loops and n_all > limits.max_moved and not any(columns)
     n_moved = 0 if copied else n_all

@@ -37,16 +37,16 @@ class Diagonals(Moving):
 
 
 class Diagonal(NamedTuple):
-    """A diagonal.
+    """A diagonal of a matrix, and where its values stand.
 
     Attributes
     ----------
     offset : int
-        Its columns less its rows.
+        Column less row of its entries.
     first_row, length : int
-        The row in which it begins, and how many rows it has.
+        The row in which the diagonal begins, and its number of entries.
     begin, step : int
-        Where its values begin among all values, and the step between them, which is 0 if one value stands for all.
+        Where its values begin among all values, and the step between values, which is 0 if one value serves all entries.
     """
 
     offset: int
@@ -59,13 +59,13 @@ class Diagonal(NamedTuple):
 def from_diagonals(
     queue: cl.CommandQueue, diagonals: Sequence[Diagonal], values: cl_array.Array, n_rows: int, index: np.dtype[Any]
 ) -> Parts:
-    """Return data, indices and indptr of a matrix with these diagonals, in canonical format.
+    """Return the parts of a matrix with the given diagonals, in canonical format.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     diagonals : sequence of Diagonal
-        By ascending offsets, no two alike.
+        By ascending offsets, all different.
     values : pyopencl.array.Array
         Of all diagonals.
     n_rows : int

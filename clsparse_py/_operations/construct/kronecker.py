@@ -17,12 +17,12 @@ from clsparse_py._matrix.loops import declare_loop, enqueue_loop
 from clsparse_py._matrix.matrix import Parts
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.construct.tiles import tiles, work_group_of
+from clsparse_py._operations.construct.tiles import divide_tiles, work_group_of
 from clsparse_py._operations.elementwise.operators import OPERATORS, lines_of_two
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._run.launch import Chain
 
-__all__ = ["KRON_POINTERS", "Kron", "kron_entries", "kron_pointers"]
+__all__ = ["KRON_POINTERS", "Kron", "compute_kron_entries", "compute_kron_pointers"]
 
 
 @kernel
@@ -35,7 +35,7 @@ class Kron(OfStructure):
     a, b : str
         NumPy's names of the dtypes of both matrices' values.
     coordinates : bool
-        Whether the row of each entry is written too.
+        Whether the rows of entries are written, too.
     """
 
     template = "construct/kron"
@@ -46,7 +46,7 @@ class Kron(OfStructure):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the product's values, in which is computed."""
+        """The dtype of the product's values and of the computation."""
         return np.result_type(self.a, self.b)
 
     @property
@@ -62,6 +62,7 @@ class Kron(OfStructure):
             yield variant, cls(work_group_of(device), arithmetic.index, arithmetic.a, arithmetic.x, coordinates)
 
 
+#: Loop that writes the row pointers of a Kronecker product.
 KRON_POINTERS = declare_loop(
     "construct/kron_pointers",
     "Where each row of the Kronecker product of two sparse matrices begins, and the last one ends, of the row pointers of A "
@@ -74,8 +75,10 @@ KRON_POINTERS = declare_loop(
 )
 
 
-def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, coordinates: bool) -> tuple[cl_array.Array, ...]:
-    """Return the values and the columns of a Kronecker product, row by row, and the rows too if they are wanted.
+def compute_kron_entries(
+    queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, coordinates: bool
+) -> tuple[cl_array.Array, ...]:
+    """Return the values and columns of a Kronecker product's entries, row by row, and the rows if ``coordinates``.
 
     Parameters
     ----------
@@ -86,14 +89,14 @@ def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, 
     b_columns : int
         Columns of B.
     coordinates : bool
-        Whether the row of each entry is wanted.
+        Whether rows of entries are wanted.
     """
     a_data, a_indices, a_indptr = a
     b_data, b_indices, b_indptr = b
     chain, index, n = Chain(queue, *a, *b), a_indptr.dtype, a_indices.size * b_indices.size
     record = Kron(work_group_of(chain.device), name_of(index), name_of(a_data.dtype), name_of(b_data.dtype), coordinates)
     built, record = chain.build(record)
-    groups, sizes = tiles(chain.device, n, record.work_group)
+    groups, sizes = divide_tiles(chain.device, n, record.work_group)
     data = allocate(queue, "data of the Kronecker product", n, record.dtype, a_data.allocator)
     indices = allocate(queue, "indices of the Kronecker product", n, index, a_data.allocator)
     rows = (allocate(queue, "rows of the Kronecker product", n, index, a_data.allocator),) if coordinates else ()
@@ -104,8 +107,8 @@ def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, 
     return data, indices, *rows
 
 
-def kron_pointers(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
-    """Return the row pointers of a Kronecker product, of those of both matrices, of one index dtype, each of at least a row."""
+def compute_kron_pointers(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
+    """Return the row pointers of a Kronecker product from both matrices' row pointers, of one dtype; both have rows."""
     chain, n_rows = Chain(queue, a_indptr, b_indptr), math.prod(pointers.size - 1 for pointers in (a_indptr, b_indptr))
     indptr = allocate(queue, "indptr of the Kronecker product", n_rows + 1, a_indptr.dtype, a_indptr.allocator)
     b_rows = np.uint64(b_indptr.size - 1)

@@ -1,4 +1,4 @@
-"""Comparisons of sparse matrices with scalars, sparse and dense matrices, entry by entry."""
+"""Comparisons of sparse matrices with scalars, sparse and dense matrices, and maxima and minima, entry by entry."""
 
 from __future__ import annotations
 
@@ -16,17 +16,24 @@ from clsparse_py._formats.canonical import without_zeros
 from clsparse_py._ground.errors import DtypeError, warn
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._ground.records import dataclass
-from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
+from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.elementwise.dense import dense_of, pair_with_dense
+from clsparse_py._operations.elementwise.dense import combine_with_dense, make_dense
 from clsparse_py._operations.elementwise.operators import OPERATORS
-from clsparse_py._operations.elementwise.union import canonical_of, canonical_parts, combine
-from clsparse_py._operations.elementwise.values import map_with_scalar
+from clsparse_py._operations.elementwise.union import assemble_canonical, canonical_of, canonical_parts, combine
+from clsparse_py._operations.elementwise.values import map_with_scalar, require_results
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, needs_fp64
-from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.launch import Chain
 
-__all__ = ["Complement", "full_structure", "with_dense", "with_scalar", "with_sparse"]
+__all__ = [
+    "Complement",
+    "choose_with_dense",
+    "choose_with_scalar",
+    "compare_with_dense",
+    "compare_with_scalar",
+    "compare_with_sparse",
+]
 
 #: Python's symbols of the comparisons, by operator.
 _SYMBOLS = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": ">"}
@@ -50,7 +57,7 @@ class Complement(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.pattern]} P;  // {self.pattern}: those of the pattern"
+        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.pattern]} P;  // {self.pattern}: indices of the pattern"
 
     @classmethod
     @override
@@ -58,10 +65,10 @@ class Complement(OfStructure):
         yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.index)
 
 
-def with_sparse(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
-    """Return the matrix of booleans that tells where an operator holds for two matrices of one shape.
+def compare_with_sparse(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
+    """Return the sparse matrix of booleans that is True where a comparison of two matrices of one shape holds.
 
-    Warns if it holds for two zeros, as the result is nearly full: what does not hold is found, and its complement is the result.
+    Warns if the comparison holds for two zeros, as the result is nearly full: the complement of the opposite comparison.
     """
     opposite = OPERATORS[operator].opposite
     if not opposite:
@@ -70,23 +77,23 @@ def with_sparse(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     return _complement(combine(opposite, A, B))
 
 
-def with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
-    """Return the matrix of booleans that tells where an operator holds for the entries of a matrix, or 0, and a scalar.
+def compare_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
+    """Return the sparse matrix of booleans that is True where a comparison of a matrix's values with a scalar holds.
 
-    Warns if it holds for 0, as for `with_sparse`.
+    Warns if the comparison holds for 0, as `compare_with_sparse` does.
     """
     holds = OPERATORS[operator].of_scipy
     if not holds(0, scalar):
         return _compare(operator, A, scalar)
-    opposite = _opposite(operator)
+    opposite = _negate(operator)
     _warn(f"a sparse matrix with {scalar} using", operator, opposite)
     if scalar != scalar:
         return _complement(_empty_like(A))
     return _complement(_compare(opposite, A, scalar))
 
 
-def _opposite(operator: str) -> str:
-    """Return the operator that is true if another is false."""
+def _negate(operator: str) -> str:
+    """Return the comparison that holds where another comparison does not."""
     opposite = OPERATORS[operator].opposite
     return opposite or next(candidate.name for candidate in OPERATORS.values() if candidate.opposite == operator)
 
@@ -98,9 +105,9 @@ def _warn(subject: str, operator: str, opposite: str) -> None:
 
 
 def _compare(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
-    """Return the entries for which an operator holds, once duplicates are added up."""
+    """Return the matrix of entries for which a comparison with a scalar holds, after duplicates were added up."""
     if isinstance(scalar, (int, np.integer)) and A.dtype.kind in "iub":
-        # Exactly, in A's dtype, whatever the scalar's is: one beyond it is compared as the bound of that side.
+        # Integers are compared exactly, in A's dtype: a scalar beyond the dtype's range is replaced by the nearest bound.
         inner = A.dtype
         low, high = (0, 1) if inner.kind == "b" else (np.iinfo(inner).min, np.iinfo(inner).max)
         if scalar > high:
@@ -111,7 +118,7 @@ def _compare(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
         inner = _common_dtype(A, scalar)
     data, indices, indptr = canonical_parts(A, A.dtype)
     results = map_with_scalar(A.queue, data, operator, inner, scalar)
-    return _assemble(A, without_zeros(A.queue, (results, indices, indptr)))
+    return assemble_canonical(A, without_zeros(A.queue, (results, indices, indptr)))
 
 
 def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
@@ -130,45 +137,34 @@ def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
     return common
 
 
-def with_dense(operator: str, A: Matrix, other: Any) -> Any:
-    """Return where an operator holds for a matrix and a dense operand, as a dense array of booleans of the operand's kind.
+def compare_with_dense(operator: str, A: Matrix, other: Any) -> Any:
+    """Return where a comparison of a matrix with a dense operand holds, as a dense array of booleans of the operand's kind.
 
     ``other`` has one or two dimensions; rows and columns of both are repeated, as in NumPy.
     """
     theirs = np.dtype(other.dtype)
     if "uint64" in (A.dtype.name, theirs.name) and "i" in (A.dtype.kind, theirs.kind):
-        # Exactly, as NumPy does: no dtype has the values of both.
+        # Signed and unsigned integers are compared exactly, as in NumPy: no dtype has the values of both.
         operator, dtype = f"{operator}_signed_{'left' if A.dtype.kind == 'i' else 'right'}", np.dtype(np.uint64)
     else:
         dtype = _common_dtype(A, theirs)
-    return pair_with_dense(A.queue, operator, dense_of(canonical_of(A, A.dtype), dtype), other)
+    return combine_with_dense(A.queue, operator, make_dense(canonical_of(A, A.dtype), dtype), other)
 
 
 def _empty_like(A: MatrixT) -> MatrixT:
-    """Return a matrix of booleans of the same shape without entries."""
+    """Return a matrix of booleans of A's shape without entries."""
     queue, index = A.queue, A.indptr.dtype
     indptr = allocate(queue, "indptr", A.shape[0] + 1, index)
     chain = Chain(queue)
     chain.fill(indptr, 0, A.shape[0] + 1)
     chain.finish(indptr)
-    return _assemble(A, (allocate(queue, "data", 0, np.dtype(bool)), allocate(queue, "indices", 0, index), indptr))
-
-
-def _assemble(A: MatrixT, parts: Parts) -> MatrixT:
-    """Return a matrix in canonical format on A's queue."""
-    data, indices, indptr = parts
-    return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
-
-
-def full_structure(A: Matrix) -> Structure:
-    """Return the structure of a matrix of A's shape that has an entry at each place."""
-    return _complement(_empty_like(A)).structure
+    return assemble_canonical(A, (allocate(queue, "data", 0, np.dtype(bool)), allocate(queue, "indices", 0, index), indptr))
 
 
 def _complement(A: MatrixT) -> MatrixT:
     """Return the matrix of booleans that are True where a matrix in canonical format has no entry."""
     index = index_for(A.shape[0] * A.shape[1])
-    return _assemble(A, _complement_pattern(A.queue, (A.indptr, A.indices), A.shape, index))
+    return assemble_canonical(A, _complement_pattern(A.queue, (A.indptr, A.indices), A.shape, index))
 
 
 def _complement_pattern(
@@ -183,8 +179,48 @@ def _complement_pattern(
     arrays = tuple(allocate(queue, f"{name} {matrix_name}", size, dtype) for name, size, dtype in array_kinds)
     chain.fill(arrays[2], 0, 1 if columns else rows + 1)
     if rows * columns:
-        built, record = chain.build(Complement(min(128, chain.device.max_work_group), name_of(index), name_of(indptr.dtype)))
-        groups, sizes = spread(chain.device, rows * columns, record.work_group, 64)
-        chain.launch(built, groups, *sizes, np.uint64(columns), indptr, indices, arrays[2], arrays[1], arrays[0])
+        built, _ = chain.build(Complement(min(128, chain.device.max_work_group), name_of(index), name_of(indptr.dtype)))
+        chain.launch_spread(built, rows * columns, np.uint64(columns), indptr, indices, arrays[2], arrays[1], arrays[0])
     chain.finish(*arrays)
     return arrays[0], arrays[1], arrays[2]
+
+
+def choose_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
+    """Return the matrix of the maxima or minima of a matrix's values and a scalar.
+
+    Warns, as SciPy does, if the result has entries everywhere.
+    """
+    of_numpy = getattr(np, operator)
+    dtype = of_numpy(np.zeros(1, A.dtype), scalar).dtype
+    require_results(A.queue, f"{operator} of {A.dtype} and {scalar!r}", dtype)
+    if not of_numpy(0, scalar):
+        data, indices, indptr = canonical_parts(A, A.dtype)
+        values = map_with_scalar(A.queue, data, operator, dtype, scalar)
+        return assemble_canonical(A, without_zeros(A.queue, (values, indices, indptr)))
+    sign = "positive" if operator == "maximum" else "negative"
+    text = f"Taking {operator} with a {sign} number results in a dense matrix."
+    warn(text, scipy.sparse.SparseEfficiencyWarning)
+    dense = make_dense(A, A.dtype)
+    values = dense.reshape(dense.size)  # type: ignore[no-untyped-call] # PyOpenCL's
+    return A.assembled(_complement(_empty_like(A)).structure, map_with_scalar(A.queue, values, operator, dtype, scalar))
+
+
+def choose_with_dense(operator: str, A: Matrix, other: Any) -> Any:
+    """Return the maxima or minima of a matrix and a dense operand, as a dense array of the operand's kind.
+
+    Parameters
+    ----------
+    operator : str
+        "maximum" or "minimum".
+    A : Matrix
+    other : numpy.ndarray or pyopencl.array.Array
+        Of one or two dimensions; rows and columns of both are repeated, as in NumPy.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not go together.
+    """
+    dtype = np.result_type(A.dtype, other.dtype)
+    require_results(A.queue, f"{operator} of {A.dtype} and {other.dtype}", dtype)
+    return combine_with_dense(A.queue, operator, make_dense(canonical_of(A, A.dtype), dtype), other)

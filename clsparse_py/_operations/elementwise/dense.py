@@ -19,13 +19,24 @@ from clsparse_py._operations.elementwise.operands import broadcast, place_dense
 from clsparse_py._operations.elementwise.operators import BINARY, lines_of_two
 from clsparse_py._operations.elementwise.values import Values, add_entries, dense_values
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
-from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host
 
-__all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "pair", "pair_with_dense"]
+__all__ = [
+    "AtEntries",
+    "DensePair",
+    "Outer",
+    "combine_at_entries",
+    "combine_dense",
+    "combine_outer",
+    "combine_with_dense",
+    "make_dense",
+]
 
-#: Work-items of a work-group, at most.
+#: Greatest number of work-items of a work-group.
 _WORK_GROUP = 128
+
+#: Rows and columns of the entries of a matrix.
 Coordinates = tuple[cl_array.Array, cl_array.Array]
 
 
@@ -101,11 +112,11 @@ class Outer(AtEntries):
             yield variant, cls(min(128, device.max_work_group), *types, "multiply", result, of_row)
 
 
-def dense_of(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None, operator: str = "plus") -> cl_array.Array:
-    """Return a matrix as a dense one, C-contiguous, of a dtype that holds its values; duplicates are added up in that dtype.
+def make_dense(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None, operator: str = "plus") -> cl_array.Array:
+    """Return a sparse matrix as a dense, C-contiguous one of a dtype that holds its values; duplicates are added up in the dtype.
 
-    With the operator "second" they take each other's place, and -0.0 stays what it is. ``out``, if given, is such an array of A's
-    shape and that dtype, and becomes the result.
+    With the operator "second" the last duplicate counts, and -0.0 stays -0.0. ``out``, if any, is an array of A's shape and of
+    that dtype that becomes the result.
     """
     full = allocate(A.queue, "the matrix as a dense one", A.shape, dtype) if out is None else out
     if full.size:
@@ -116,13 +127,13 @@ def dense_of(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None,
     return full
 
 
-def _places(array: cl_array.Array) -> tuple[np.int64, ...]:
-    """Return where a matrix begins in its buffer, and its steps, counted in values."""
+def _layout_arguments(array: cl_array.Array) -> tuple[np.int64, ...]:
+    """Return the offset of a dense matrix in its buffer and its strides, in values, as arguments of a kernel."""
     return tuple(np.int64(number // array.dtype.itemsize) for number in (array.offset, *array.strides))
 
 
-def pair(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
-    """Return the results of an operator on the values of a C-contiguous matrix and of another of its shape.
+def combine_dense(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
+    """Return the results of an operator on the values of two dense matrices of one shape.
 
     Parameters
     ----------
@@ -130,7 +141,7 @@ def pair(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.A
     operator : str
         A name in `BINARY`.
     a : pyopencl.array.Array
-        Begins its buffer; its dtype is that in which is computed.
+        C-contiguous; begins its buffer. The operator is computed in its dtype.
     b : pyopencl.array.Array
         Of any strides; begins at a multiple of its dtype's size in its buffer.
     """
@@ -139,14 +150,13 @@ def pair(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.A
     if a.size:
         chain = Chain(queue, a, b)
         types = name_of(b.dtype), name_of(inner), name_of(out.dtype)
-        built, record = chain.build(DensePair(min(_WORK_GROUP, chain.device.max_work_group), *types, operator))
-        groups, sizes = spread(chain.device, a.size, record.work_group, 64)
-        chain.launch(built, groups, *sizes, np.uint64(a.shape[1]), *_places(b), a, b, out)
+        built, _ = chain.build(DensePair(min(_WORK_GROUP, chain.device.max_work_group), *types, operator))
+        chain.launch_spread(built, a.size, np.uint64(a.shape[1]), *_layout_arguments(b), a, b, out)
         chain.finish(out)
     return out
 
 
-def pair_with_dense(queue: cl.CommandQueue, operator: str, matrix: cl_array.Array, other: Any) -> Any:
+def combine_with_dense(queue: cl.CommandQueue, operator: str, matrix: cl_array.Array, other: Any) -> Any:
     """Return the results of an operator on a dense matrix and a dense operand, of the operand's kind.
 
     Parameters
@@ -155,7 +165,7 @@ def pair_with_dense(queue: cl.CommandQueue, operator: str, matrix: cl_array.Arra
     operator : str
         A name in `BINARY`.
     matrix : pyopencl.array.Array
-        C-contiguous, of the dtype in which is computed.
+        C-contiguous, of the dtype in which the operator is computed.
     other : numpy.ndarray or pyopencl.array.Array
         Of one or two dimensions; NumPy's of more too, which NumPy computes. All are repeated as in NumPy.
 
@@ -174,14 +184,14 @@ def pair_with_dense(queue: cl.CommandQueue, operator: str, matrix: cl_array.Arra
         return BINARY[operator].on_arrays(copy_to_host(matrix, queue), other.astype(matrix.dtype, copy=False))
     if shape != matrix.shape:
         matrix = dense_values(queue, broadcast(matrix, shape), "positive", np.dtype(matrix.dtype))
-    results = pair(queue, operator, matrix, broadcast(place_dense(queue, other), shape))
+    results = combine_dense(queue, operator, matrix, broadcast(place_dense(queue, other), shape))
     return results if isinstance(other, cl_array.Array) else copy_to_host(results, queue)
 
 
-def at_entries(
+def combine_at_entries(
     queue: cl.CommandQueue, operator: str, data: cl_array.Array, coordinates: Coordinates, dense: cl_array.Array
 ) -> cl_array.Array:
-    """Return the results of an operator on the values of entries and those of a dense matrix at their places.
+    """Return the results of an operator on the values of entries and the values of a dense matrix at the entries' places.
 
     Parameters
     ----------
@@ -200,14 +210,13 @@ def at_entries(
     if data.size:
         chain = Chain(queue, data, *coordinates, dense)
         types = name_of(coordinates[0].dtype), name_of(data.dtype), name_of(dense.dtype), operator
-        built, record = chain.build(AtEntries(min(_WORK_GROUP, chain.device.max_work_group), *types))
-        groups, sizes = spread(chain.device, data.size, record.work_group, 64)
-        chain.launch(built, groups, *sizes, *_places(dense), *coordinates, data, dense, out)
+        built, _ = chain.build(AtEntries(min(_WORK_GROUP, chain.device.max_work_group), *types))
+        chain.launch_spread(built, data.size, *_layout_arguments(dense), *coordinates, data, dense, out)
         chain.finish(out)
     return out
 
 
-def outer(
+def combine_outer(
     queue: cl.CommandQueue,
     operator: str,
     data: cl_array.Array,
@@ -239,9 +248,8 @@ def outer(
     if n:
         chain = Chain(queue, data, places, dense)
         types = name_of(places.dtype), name_of(data.dtype), name_of(dense.dtype), operator, name_of(np.dtype(index))
-        built, record = chain.build(Outer(min(_WORK_GROUP, chain.device.max_work_group), *types, of_row))
-        groups, sizes = spread(chain.device, n, record.work_group, 64)
+        built, _ = chain.build(Outer(min(_WORK_GROUP, chain.device.max_work_group), *types, of_row))
         counts = np.uint64(data.size), np.uint64(copies)
-        chain.launch(built, groups, *sizes, *counts, *_places(dense), places, data, dense, rows, columns, values)
+        chain.launch_spread(built, n, *counts, *_layout_arguments(dense), places, data, dense, rows, columns, values)
         chain.finish(values, rows, columns)
     return values, rows, columns

@@ -20,11 +20,12 @@ from clsparse_py._operations.elementwise.values import map_values, map_with_scal
 __all__ = ["Functions"]
 
 
-def _ufunc(name: str) -> Callable[[Any], Any]:
-    """Return the method that applies a function of `UFUNCS`."""
+def _define_method(name: str) -> Callable[[Any], Any]:
+    """Return the method that applies a function of `UFUNCS` to the stored values of a matrix."""
 
     def method(self: Any) -> Any:
-        return self._of_sums(name)
+        """Return the matrix of the function's values, which ``__doc__`` describes."""
+        return self._map_summed_values(name)
 
     method.__name__, method.__qualname__ = name, f"Functions.{name}"
     whose = f"`{name}`" if UFUNCS[name].of_numpy else f"`numpy.{name}`"
@@ -40,24 +41,24 @@ def _ufunc(name: str) -> Callable[[Any], Any]:
 class Functions(Matrix):
     """Base of matrices with functions of stored values. Results share the structure, if it has no duplicates."""
 
-    sin = _ufunc("sin")
-    tan = _ufunc("tan")
-    arcsin = _ufunc("arcsin")
-    arctan = _ufunc("arctan")
-    sinh = _ufunc("sinh")
-    tanh = _ufunc("tanh")
-    arcsinh = _ufunc("arcsinh")
-    arctanh = _ufunc("arctanh")
-    rint = _ufunc("rint")
-    sign = _ufunc("sign")
-    expm1 = _ufunc("expm1")
-    log1p = _ufunc("log1p")
-    deg2rad = _ufunc("deg2rad")
-    rad2deg = _ufunc("rad2deg")
-    floor = _ufunc("floor")
-    ceil = _ufunc("ceil")
-    trunc = _ufunc("trunc")
-    sqrt = _ufunc("sqrt")
+    sin = _define_method("sin")
+    tan = _define_method("tan")
+    arcsin = _define_method("arcsin")
+    arctan = _define_method("arctan")
+    sinh = _define_method("sinh")
+    tanh = _define_method("tanh")
+    arcsinh = _define_method("arcsinh")
+    arctanh = _define_method("arctanh")
+    rint = _define_method("rint")
+    sign = _define_method("sign")
+    expm1 = _define_method("expm1")
+    log1p = _define_method("log1p")
+    deg2rad = _define_method("deg2rad")
+    rad2deg = _define_method("rad2deg")
+    floor = _define_method("floor")
+    ceil = _define_method("ceil")
+    trunc = _define_method("trunc")
+    sqrt = _define_method("sqrt")
 
     def __neg__(self) -> Self:
         """Return ``-A``.
@@ -69,11 +70,11 @@ class Functions(Matrix):
         """
         if self.dtype.kind == "b":
             raise NotImplementedError("A: booleans have no negative; use A.astype(int)")
-        return self._of_values("negative")
+        return self._map_values("negative")
 
     def __abs__(self) -> Self:
         """Return the matrix of absolute values; duplicates are added up before, as in SciPy 1.17."""
-        return self._of_sums("positive" if self.dtype.kind in "bu" else "absolute")
+        return self._map_summed_values("positive" if self.dtype.kind in "bu" else "absolute")
 
     def __round__(self, ndigits: int = 0) -> Self:
         """Return the matrix of values rounded to so many decimal places, as by `numpy.around`; duplicates are added up before."""
@@ -98,7 +99,7 @@ class Functions(Matrix):
         n : scalar
             Not 0: the result would be dense.
         dtype : dtype, optional
-            What values are converted to before.
+            The dtype that values are converted to before.
 
         Raises
         ------
@@ -136,39 +137,39 @@ class Functions(Matrix):
             False: a matrix that is not complex is returned as it is.
         """
         if self.dtype.kind == "c":
-            return self._of_values("conjugate")
+            return self._map_values("conjugate")
         return self.with_values(self._own_values()) if copy else self
 
     conj = conjugate
 
     @property
     def real(self) -> Self:
-        """The real parts, as a matrix of its own values."""
-        return self._of_values("real" if self.dtype.kind == "c" else "positive")
+        """The matrix of the real parts of the stored values, in an array of its own."""
+        return self._map_values("real" if self.dtype.kind == "c" else "positive")
 
     @property
     def imag(self) -> Self:
-        """The imaginary parts, as a matrix of its own values: stored zeros if A is not complex."""
-        return self._of_values("imag")
+        """The matrix of the imaginary parts of the stored values: stored zeros if A is not complex."""
+        return self._map_values("imag")
 
-    def _of_values(self, operation: str) -> Self:
-        """Return the matrix of an operation on each stored value."""
+    def _map_values(self, operation: str) -> Self:
+        """Return the matrix of an operation's results on the stored values, duplicates among them."""
         self.require_valid()
         return self.with_values(map_values(self.queue, self.data, operation))
 
-    def _of_sums(self, operation: str) -> Self:
-        """Return the matrix of an operation on each stored value, once duplicates are added up."""
+    def _map_summed_values(self, operation: str) -> Self:
+        """Return the matrix of an operation's results on the stored values, after duplicates were added up."""
         summed = canonical_of(self, self.dtype)
         return summed.with_values(map_values(self.queue, summed.data, operation))
 
     def _own_values(self) -> cl_array.Array:
-        """Return a copy of the stored values."""
+        """Return a copy of the array of stored values."""
         self.require_valid()
         return copied(self.queue, "values of the result", self.data)
 
 
 def _power(queue: cl.CommandQueue, values: cl_array.Array, n: Any, result: np.dtype[Any]) -> cl_array.Array:
-    """Return the n-th power of values, of a dtype that NumPy gives it: as there, by other functions where these are exact."""
+    """Return the n-th powers of values, of a given dtype; by the same special functions as in NumPy, where they are exact."""
     is_same_dtype = values.dtype == result
     if n == 2 and is_same_dtype:
         return map_values(queue, values, "square")

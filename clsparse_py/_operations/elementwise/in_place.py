@@ -16,7 +16,7 @@ __all__ = ["InPlace"]
 
 
 class InPlace:
-    """Base of arrays whose values may be multiplied in place: their array is replaced, and who shares it keeps the old one."""
+    """Base of arrays whose values may be multiplied in place: ``data`` is replaced, and arrays that share it keep the old one."""
 
     data: Any
     queue: Any

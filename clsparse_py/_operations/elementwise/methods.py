@@ -14,8 +14,13 @@ from clsparse_py._device.device import describe
 from clsparse_py._ground.errors import DtypeError
 from clsparse_py._matrix.annotations import Number
 from clsparse_py._matrix.matrix import Matrix, Sparse, is_sparse
-from clsparse_py._operations.elementwise.chosen import choose_with_dense, choose_with_scalar
-from clsparse_py._operations.elementwise.comparison import with_dense, with_scalar, with_sparse
+from clsparse_py._operations.elementwise.comparison import (
+    choose_with_dense,
+    choose_with_scalar,
+    compare_with_dense,
+    compare_with_scalar,
+    compare_with_sparse,
+)
 from clsparse_py._operations.elementwise.functions import Functions
 from clsparse_py._operations.elementwise.operands import align, broadcast, dense_operand, is_scalar, scalar_of
 from clsparse_py._operations.elementwise.products import (
@@ -27,8 +32,8 @@ from clsparse_py._operations.elementwise.products import (
 )
 from clsparse_py._operations.elementwise.union import canonical_of, combine
 from clsparse_py._operations.elementwise.values import add_entries, dense_values, scale
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64, unsupported_dtype
-from clsparse_py._run.transfer import contexts_match, copy_to_host, from_host
+from clsparse_py._precision.arithmetic import needs_fp64, unsupported_dtype
+from clsparse_py._run.transfer import copy_to_host, from_host
 
 __all__ = ["Elementwise"]
 
@@ -83,18 +88,18 @@ class Elementwise(Functions):
             _require_zero(other, "subtracting a sparse array from")
             return -self
         if scipy.sparse.issparse(other):
-            return self._like(other)._sum(self, "minus")
+            return self._from_scipy(other)._sum(self, "minus")
         return self._with_dense(other, 1, "minus")
 
     def _sum(self, other: Any, operator: str) -> Any:
-        """Return the sum or the difference with a matrix, a dense operand or the scalar 0, as ``operator`` says."""
-        if isinstance(other, Matrix):  # first, as it takes least time
-            return combine(operator, self, self._of_this_shape(other))
+        """Return A plus or minus a sparse matrix, a dense operand or the scalar 0, as ``operator`` says."""
+        if isinstance(other, Matrix):  # the fastest check comes first
+            return combine(operator, self, self._require_same_shape(other))
         if is_scalar(other):
             _require_zero(other, "adding" if operator == "plus" else "subtracting")
             return self.with_values(self._own_values())
         if is_sparse(other):
-            return combine(operator, self, self._of_this_shape(other))
+            return combine(operator, self, self._require_same_shape(other))
         return self._with_dense(other, 1 if operator == "plus" else -1, "plus")
 
     @overload
@@ -130,19 +135,19 @@ class Elementwise(Functions):
         return product
 
     def _multiply(self, other: Any) -> Any:
-        """Return the elementwise product, as `multiply`; NotImplemented if ``other`` is no number and no array of numbers."""
+        """Return the elementwise product of `multiply`; NotImplemented if ``other`` is no number and no array of numbers."""
         if isinstance(other, Matrix) and other.shape == self.shape:
-            return combine("multiply", self, self._of_this_shape(other))
+            return combine("multiply", self, self._require_same_shape(other))
         if is_scalar(other):
             self.require_valid()
             return self.with_values(scale(self.queue, self.data, scalar_of("other", other)))
         if is_sparse(other):
             if tuple(other.shape) == self.shape:
-                return combine("multiply", self, self._of_this_shape(other))
+                return combine("multiply", self, self._require_same_shape(other))
             result_format = format_of_product(("csr", other.format), self.shape, tuple(other.shape))
-            product = self._times_repeated(other)
+            product = self._multiply_repeated(other)
             return product.asformat(result_format) if result_format in ("csc", "coo") else product
-        return self._by_dense(other, times_dense)
+        return self._operate_with_dense(other, times_dense)
 
     @overload
     def __mul__(self, other: Matrix | Number) -> Self: ...
@@ -156,9 +161,9 @@ class Elementwise(Functions):
 
     __rmul__ = __mul__
 
-    def _times_repeated(self, other: Any) -> Any:
-        """Return the product entry by entry with a sparse operand, one of both repeated along an axis."""
-        B = other if isinstance(other, Elementwise) and len(other.shape) == 2 else self._like(_as_matrix(other))
+    def _multiply_repeated(self, other: Any) -> Any:
+        """Return the elementwise product with a sparse operand of another shape; one of both is repeated along an axis."""
+        B = other if isinstance(other, Elementwise) and len(other.shape) == 2 else self._from_scipy(_as_matrix(other))
         rows, columns = self.shape
         if B.shape == (1, 1):
             return self.multiply(B.toarray()[0, 0])  # type: ignore[attr-defined] # of csr_array
@@ -173,8 +178,8 @@ class Elementwise(Functions):
                 return times_vector(matrix, vector)
         raise ValueError(f"other: must have shape {self.shape}, a row or a column of it, has {other.shape} (inconsistent shapes)")
 
-    def _by_dense(self, other: Any, operate: Callable[[Any, Any], Any]) -> Any:
-        """Return the product entry by entry with a dense operand, or the quotient: as ``operate`` says."""
+    def _operate_with_dense(self, other: Any, operate: Callable[[Any, Any], Any]) -> Any:
+        """Return the elementwise product or quotient with a dense operand; ``operate`` is `times_dense` or `divide_by_dense`."""
         dense = dense_operand(self.context, other)
         if dense is None:
             return NotImplemented
@@ -207,15 +212,15 @@ class Elementwise(Functions):
         are 0: as in SciPy.
         """
         if is_sparse(other):
-            return divide_by_sparse(self, self._of_this_shape(other))
+            return divide_by_sparse(self, self._require_same_shape(other))
         if not is_scalar(other):
-            return self._by_dense(other, divide_by_dense)
+            return self._operate_with_dense(other, divide_by_dense)
         factor = 1 / scalar_of("other", other)
         dtype = np.dtype(np.float64)
         if np.can_cast(self.dtype, dtype) and not describe(self.queue.device).fp64:
             instead = "use A.astype(dtype=np.float32) * (1 / other)"
             raise DtypeError(f"dtype: {self.dtype} / {other!r} is float64, which {self.queue.device.name} lacks; {instead}")
-        # As by SciPy's astype: another dtype brings duplicates together.
+        # SciPy's astype adds up duplicates if the dtype changes.
         A = self if self.dtype == dtype or not np.can_cast(self.dtype, dtype) else canonical_of(self, dtype)
         A.require_valid()
         return A.with_values(scale(self.queue, A.data, factor, dtype if np.can_cast(self.dtype, dtype) else None))
@@ -227,7 +232,7 @@ class Elementwise(Functions):
     def maximum(self, other: Any) -> Any: ...
 
     def maximum(self, other: Any) -> Any:
-        """Return the larger one of each value and that of a sparse or dense matrix of the same shape, or a scalar.
+        """Return the elementwise maximum of A and a sparse or dense matrix of the same shape, or a scalar.
 
         Returns
         -------
@@ -251,16 +256,16 @@ class Elementwise(Functions):
     def minimum(self, other: Any) -> Any: ...
 
     def minimum(self, other: Any) -> Any:
-        """Return the smaller one of each value and that of ``other``; as for `maximum`, with a negative scalar."""
+        """Return the elementwise minimum of A and ``other``; as for `maximum`, with a negative scalar."""
         return self._choose("minimum", other)
 
     def _choose(self, operator: str, other: Any) -> Any:
-        """Return `maximum` or `minimum`, as ``operator`` says."""
+        """Return `maximum` or `minimum` with ``other``, as ``operator`` says."""
         self.require_valid()
         if is_scalar(other):
             return choose_with_scalar(operator, self, scalar_of("other", other))
         if is_sparse(other):
-            return combine(operator, self, self._of_this_shape(other))
+            return combine(operator, self, self._require_same_shape(other))
         dense = dense_operand(self.context, other)
         if dense is None:
             raise NotImplementedError(f"other: must be a sparse or dense array or a scalar, is {type(other).__name__}")
@@ -329,46 +334,46 @@ class Elementwise(Functions):
         """Return where the entries are greater or equal; as for ``<``."""
         return self._compare_with(other, "ge")
 
-    # As SciPy's and NumPy's arrays, which compare by entries.
+    # Arrays that compare by entries are not hashable, like SciPy's and NumPy's.
     __hash__ = None  # type: ignore[assignment] # the way to say so
 
     def _compare_with(self, other: Any, operator: str) -> Any:
-        """Return the comparison with a scalar, a sparse or a dense operand, as ``operator`` says."""
+        """Return the comparison of A with a scalar, a sparse or a dense operand, as ``operator`` says."""
         if is_scalar(other):
             self.require_valid()
-            return with_scalar(operator, self, other if isinstance(other, int) else scalar_of("other", other))
+            return compare_with_scalar(operator, self, other if isinstance(other, int) else scalar_of("other", other))
         if is_sparse(other):
             if operator in ("eq", "ne") and tuple(other.shape) != self.shape:
                 return operator == "ne"
             self.require_valid()
-            return with_sparse(operator, self, self._of_this_shape(other))
-        # As in SciPy: a list is an array; of other objects NumPy makes an array of one.
+            return compare_with_sparse(operator, self, self._require_same_shape(other))
+        # NumPy makes an array of a list, and an array of one object of other operands, as in SciPy.
         dense = dense_operand(self.context, other)
         if dense is None:
             return NotImplemented
         self.require_valid()
-        return with_dense(operator, self, dense)
+        return compare_with_dense(operator, self, dense)
 
-    def _like(self, other: Any) -> Self:
-        """Return a matrix of this class on this queue of SciPy's matrix."""
+    def _from_scipy(self, other: Any) -> Self:
+        """Return one of SciPy's matrices as a matrix of this class, on this queue."""
         return type(self)(other, queue=self.queue)  # type: ignore[call-arg] # of csr_array
 
-    def _of_this_shape(self, other: Any) -> Matrix:
-        """Return a sparse operand on the device, after its shape and context were checked."""
+    def _require_same_shape(self, other: Any) -> Matrix:
+        """Return a sparse operand as a matrix on the device, and check its shape and context."""
         if tuple(other.shape) != self.shape:
             raise ValueError(f"other: must have shape {self.shape} as A has, has {tuple(other.shape)} (inconsistent shapes)")
         if not isinstance(other, Matrix):
-            return self._like(other)
+            return self._from_scipy(other)
         if other.context != self.context:
             raise ValueError("other: lives in another context than A")
         other.require_valid()
         return other
 
     def _with_dense(self, other: Any, sign: int, operator: str) -> Any:
-        """Return ``sign * other``, a dense operand, plus or minus this matrix."""
+        """Return ``sign * other`` plus or minus this matrix, for a dense operand."""
         if not isinstance(other, (np.ndarray, cl_array.Array)):
             return NotImplemented
-        other = self._of_same_shape(other)
+        other = self._require_broadcastable(other)
         dtype = np.result_type(self.dtype, other.dtype)
         if dtype.kind == "b" and (sign < 0 or operator == "minus"):
             raise TypeError("other: booleans are not subtracted; use astype(int)")
@@ -381,8 +386,8 @@ class Elementwise(Functions):
         add_entries(A, dense, operator)
         return dense if isinstance(other, cl_array.Array) else copy_to_host(dense, self.queue)
 
-    def _of_same_shape(self, other: Any) -> Any:
-        """Return a dense operand that can be broadcast to this shape; NumPy's is.
+    def _require_broadcastable(self, other: Any) -> Any:
+        """Return a dense operand that broadcasts to this shape; a NumPy array is broadcast.
 
         Raises
         ------
@@ -391,20 +396,13 @@ class Elementwise(Functions):
         """
         if not _broadcasts(other.shape, self.shape):
             raise ValueError(f"other: must have shape {self.shape} or one that gives it, has {other.shape}")
-        if isinstance(other, np.ndarray):
-            other = np.broadcast_to(other, self.shape)
-        elif not contexts_match(other, self.context):
-            raise ValueError("other: lives in another context than A")
-        if other.dtype.name not in OPENCL_TYPES:
+        dense = dense_operand(self.context, other)
+        if dense is None:
             raise unsupported_dtype("other", other.dtype)
-        if not other.dtype.isnative:
-            if isinstance(other, cl_array.Array):
-                raise TypeError(f"other: must be in the host's byte order, is {other.dtype.str}")
-            other = other.astype(other.dtype.newbyteorder("="))
-        return other
+        return np.broadcast_to(dense, self.shape) if isinstance(dense, np.ndarray) else dense
 
     def _dense_copy(self, other: Any, dtype: np.dtype[Any], sign: int) -> cl_array.Array:
-        """Return ``other``, or 0 minus it, broadcast to this shape, as a C-contiguous device array of its own."""
+        """Return ``other`` or ``0 - other``, broadcast to this shape, as a new C-contiguous device array."""
         if isinstance(other, np.ndarray):
             host = np.ascontiguousarray(other, dtype)
             return from_host(self.queue, host if sign > 0 else 0 - host, copy=True)
@@ -414,16 +412,16 @@ class Elementwise(Functions):
 
 
 def _broadcasts(shape: tuple[int, ...], result_shape: tuple[int, ...]) -> bool:
-    """Return whether an array of one shape is repeated to another one."""
+    """Return whether NumPy broadcasts an array of one shape to the other shape."""
     return len(shape) <= len(result_shape) and all(n in (1, m) for n, m in zip(shape[::-1], result_shape[::-1], strict=False))
 
 
 def _as_matrix(other: Any) -> Any:
-    """Return a sparse operand of one dimension as one of one row; all others as they are."""
+    """Return a sparse operand of one dimension as a matrix of one row, other operands unchanged."""
     return other.reshape((1, *other.shape)) if other.ndim == 1 else other
 
 
 def _require_zero(scalar: Any, doing: str) -> None:
-    """Refuse a scalar that is not 0, as a sum or difference with one is dense."""
+    """Raise NotImplementedError for a nonzero scalar, as a sum or difference with a nonzero scalar is dense."""
     if np.asarray(scalar).dtype.kind not in "biufc" or scalar != 0:
         raise NotImplementedError(f"other: {doing} a nonzero scalar is not supported, as the result is dense; is {scalar!r}")

@@ -1,4 +1,4 @@
-"""Operands of operators on matrices: scalars, and dense ones as kernels take them."""
+"""Operands of operators on matrices: scalars, and dense arrays as kernels take them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def is_scalar(value: Any) -> bool:
 
 
 def scalar_of(name: str, value: Any) -> Any:
-    """Return a scalar that is a number.
+    """Return a scalar operand as a number.
 
     Raises
     ------
     TypeError
-        It is none; the message names the argument.
+        The scalar is no number; the message names the argument.
     """
     scalar = value[()] if isinstance(value, np.ndarray) else value
     if np.asarray(scalar).dtype.kind not in "biufc":
@@ -58,14 +58,14 @@ def dense_operand(context: cl.Context, other: Any) -> Any:
 
 
 def align(queue: cl.CommandQueue, dense: cl_array.Array) -> cl_array.Array:
-    """Return a device array whose values stand at multiples of their size in the buffer, as kernels count entries."""
+    """Return a device array, or a copy, whose values stand at multiples of their size in the buffer, as kernels count values."""
     item = dense.dtype.itemsize
     is_aligned = not dense.offset % item and not any(step % item for step in dense.strides)
     return dense if is_aligned else copied(queue, "other", dense)
 
 
 def place_dense(queue: cl.CommandQueue, dense: Any) -> cl_array.Array:
-    """Return a dense operand on the device, of two dimensions."""
+    """Return a dense operand as a device array of two dimensions."""
     if isinstance(dense, np.ndarray):
         return from_host(queue, np.ascontiguousarray(np.atleast_2d(dense)), copy=False)
     array = align(queue, dense)

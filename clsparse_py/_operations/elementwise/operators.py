@@ -13,23 +13,23 @@ from clsparse_py._precision.arithmetic import OPENCL_TYPES, conversion, extreme,
 
 __all__ = ["BINARY", "OPERATORS", "UFUNCS", "UNARY", "Operator", "Unary", "lines_of_two", "operation_lines"]
 
-#: a < b of complex numbers, in the order that NumPy has: by the real part, then by the imaginary part.
+#: Comparison a < b of complex numbers in OpenCL C, in NumPy's order: by the real part, then by the imaginary part.
 _LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
-#: a > b of complex numbers.
+#: Comparison a > b of complex numbers, in OpenCL C.
 _GREATER = "(a.x > b.x || (a.x == b.x && a.y > b.y))"
-#: a <= b of complex numbers.
+#: Comparison a <= b of complex numbers, in OpenCL C.
 _NOT_GREATER = "(a.x < b.x || (a.x == b.x && a.y <= b.y))"
-#: a >= b of complex numbers.
+#: Comparison a >= b of complex numbers, in OpenCL C.
 _NOT_LESS = "(a.x > b.x || (a.x == b.x && a.y >= b.y))"
-#: Product of two complex numbers, in OpenCL C.
+#: Product of two complex numbers a and b, in OpenCL C.
 _TIMES = operation("times", np.dtype("F"))
 
 
-def _modulo(sign: str) -> str:
-    """Return a sum or product of integers, which leaves their range as NumPy's does.
+def _wrap_around(sign: str) -> str:
+    """Return the sum, difference or product of two integers in OpenCL C; it wraps around as in NumPy.
 
-    C does not define that for signed ones: a compiler may take a product of numbers that are not 0 for one that is not, and then
-    a kernel counts an entry that another one does not write.
+    C does not define overflow of signed integers: a compiler may assume that a product of nonzero numbers is nonzero, and then a
+    kernel counts an entry that another kernel does not write.
     """
     return f"(T)((ulong)a {sign} (ulong)b)"
 
@@ -43,14 +43,14 @@ class Operator:
     name : str
         As SciPy calls it.
     of_scipy : callable
-        The same on two of SciPy's matrices.
+        The operator on two of SciPy's matrices.
     number, boolean, complex : str
-        Its value for ``a`` and ``b``, both of the type T, in OpenCL C: for real numbers, booleans and complex numbers.
+        The operator's value for ``a`` and ``b`` of the type T, in OpenCL C: for real numbers, booleans and complex numbers.
     compares : bool
         Whether the result is a boolean.
     opposite : str
-        The name of the operator that is true if this one is false; empty if it is 0 for two zeros, so that the result has no
-        entry where neither matrix has one.
+        The name of the operator that is true if this one is false; empty if the operator is 0 for two zeros, so that the result
+        has no entry where neither matrix has an entry.
     integer : str
         As ``number``, if it is another expression for integers.
     """
@@ -72,7 +72,7 @@ class Operator:
         return kinds.get(dtype.kind, self.number)
 
     def on_arrays(self, a: Any, b: Any) -> Any:
-        """Return the operator's values for two arrays of NumPy's."""
+        """Return the operator's values for two NumPy arrays."""
         return getattr(np, self.name, self.of_scipy)(a, b)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -80,14 +80,14 @@ class Operator:
         return np.dtype(bool) if self.compares else dtype
 
 
-#: Operators on two sparse matrices.
+#: Operators on two sparse matrices, by SciPy's names.
 OPERATORS: dict[str, Operator] = {
-    each.name: each
-    for each in (
-        Operator("plus", operator.add, "a + b", "a || b", "a + b", integer=_modulo("+")),
-        Operator("minus", operator.sub, "a - b", "a != b", "a - b", integer=_modulo("-")),
-        Operator("multiply", lambda A, B: A.multiply(B), "a * b", "a && b", _TIMES, integer=_modulo("*")),
-        # If one of them is NaN, the first one counts, as in SciPy.
+    row.name: row
+    for row in (
+        Operator("plus", operator.add, "a + b", "a || b", "a + b", integer=_wrap_around("+")),
+        Operator("minus", operator.sub, "a - b", "a != b", "a - b", integer=_wrap_around("-")),
+        Operator("multiply", lambda A, B: A.multiply(B), "a * b", "a && b", _TIMES, integer=_wrap_around("*")),
+        # Maximum and minimum of two sparse values are the first value if one of both is NaN, as in SciPy.
         Operator("maximum", lambda A, B: A.maximum(B), "a < b ? b : a", "a || b", f"{_LESS} ? b : a"),
         Operator("minimum", lambda A, B: A.minimum(B), "b < a ? b : a", "a && b", f"{_GREATER} ? b : a"),
         Operator("ne", operator.ne, "a != b", "a != b", "any(a != b)", compares=True),
@@ -100,18 +100,18 @@ OPERATORS: dict[str, Operator] = {
 }
 
 
-def _extreme(name: str) -> Operator:
-    """Return the operator that is a function of NumPy's for the larger or the smaller of two values."""
+def _define_extreme(name: str) -> Operator:
+    """Return the operator of NumPy's function ``name`` for the larger or the smaller of two values."""
     number, boolean, pair, integer = (extreme(name, np.dtype(kind)) for kind in "f?Fi")
     return Operator(name, getattr(np, name), number, boolean, pair, integer=integer)
 
 
-def _beside_unsigned(comparison: Operator, *, is_left: bool) -> Operator:
-    """Return the comparison of a signed with an unsigned integer, both given as uint64; the signed one is at the left or not."""
+def _compare_signed(comparison: Operator, *, is_left: bool) -> Operator:
+    """Return the comparison of a signed with an unsigned integer, both as uint64; the signed integer is the left or right one."""
     signed, holds = ("a", comparison.of_scipy(-1, 0)) if is_left else ("b", comparison.of_scipy(0, -1))
 
     def of_arrays(a: Any, b: Any) -> Any:
-        """Compare two arrays of NumPy's, where the sign of a negative number decides."""
+        """Compare two NumPy arrays of uint64, of which one holds signed integers."""
         return np.where((a if is_left else b).view(np.int64) < 0, holds, comparison.of_scipy(a, b))
 
     expression = f"(long){signed} < 0 ? {int(holds)} : ({comparison.number})"
@@ -120,16 +120,21 @@ def _beside_unsigned(comparison: Operator, *, is_left: bool) -> Operator:
     )
 
 
-#: Operators on two values, of a matrix and of a scalar or a dense matrix.
+#: Operators on a matrix and a scalar or a dense matrix, by name; operators on two sparse matrices included.
 BINARY: dict[str, Operator] = OPERATORS | {
-    each.name: each
-    for each in (
-        *(_beside_unsigned(each, is_left=left) for each in OPERATORS.values() if each.compares for left in (True, False)),
+    row.name: row
+    for row in (
+        *(
+            _compare_signed(comparison, is_left=left)
+            for comparison in OPERATORS.values()
+            if comparison.compares
+            for left in (True, False)
+        ),
         Operator("divide", np.divide, "a / b", "", "complex_product(a, complex_inverse(b))"),
         Operator("second", lambda _, b: b, "b", "b", "b"),
         Operator("power", operator.pow, "pow(a, b)", "", "complex_power(a, b)", integer="integer_power(a, b)"),
-        # As NumPy's: if one of both is NaN, so is the result.
-        *(_extreme(name) for name in ("maximum", "minimum", "fmax", "fmin")),
+        # Maximum and minimum with a scalar or dense matrix are NaN if one of both values is, as in NumPy.
+        *(_define_extreme(name) for name in ("maximum", "minimum", "fmax", "fmin")),
     )
 }
 
@@ -141,7 +146,7 @@ class Unary:
     Attributes
     ----------
     name : str
-        As NumPy calls the function that it is.
+        NumPy's name of the function.
     signed, unsigned, real, complex : str
     of_numpy : callable, optional
         The function on NumPy's arrays, if NumPy has none of that name. Its dtypes are the results'; a TypeError is one here.
@@ -155,7 +160,7 @@ class Unary:
     of_numpy: Callable[[Any], Any] | None = None
 
     def on_arrays(self, values: Any) -> Any:
-        """Return the operation's results for an array of NumPy's."""
+        """Return the operation's results for a NumPy array."""
         return (self.of_numpy or getattr(np, self.name))(values)
 
     def expression(self, dtype: np.dtype[Any]) -> str:
@@ -163,10 +168,10 @@ class Unary:
         return {"i": self.signed, "f": self.real, "c": self.complex}.get(dtype.kind, self.unsigned)
 
 
-#: The methods that apply a function to each stored value, once duplicates are added up; each function gives 0 for 0.
+#: Functions of stored values, by the names of methods; duplicates are added up before, and 0 gives 0.
 UFUNCS: dict[str, Unary] = {
-    each.name: each
-    for each in (
+    row.name: row
+    for row in (
         *(
             Unary(name, "", "", f"{of_opencl}(a)", f"complex_{of_opencl}(a)")
             for name, of_opencl in (
@@ -184,10 +189,10 @@ UFUNCS: dict[str, Unary] = {
     )
 }  # fmt: skip
 
-#: Operations on one value, by NumPy's names.
+#: Operations on one value, by NumPy's names; all functions of `UFUNCS` included.
 UNARY: dict[str, Unary] = {
-    each.name: each
-    for each in (
+    row.name: row
+    for row in (
         Unary("positive", "a", "a", "a", "a"),
         Unary("negative", "-a", "-a", "-a", "-a"),
         # The negative of 0 is 0, not -0.
@@ -203,7 +208,7 @@ UNARY: dict[str, Unary] = {
 
 
 def _helper_lines(expression: str, dtype: np.dtype[Any]) -> list[str]:
-    """Return lines of OpenCL C that an expression for values of a dtype needs."""
+    """Return the includes, in OpenCL C, that an expression for values of a dtype needs."""
     if "complex_" in expression:
         real = {"complex64": "float", "complex128": "double"}[dtype.name]
         return [f"#define REAL {real}", '#include "complex_functions.cl"']
@@ -211,7 +216,7 @@ def _helper_lines(expression: str, dtype: np.dtype[Any]) -> list[str]:
 
 
 def operation_lines(a: str, inner: str, result: str, expression: str, parameters: str = "const T a, const T b") -> list[str]:
-    """Return lines of OpenCL C: the types of values, of what is computed, and of results, and the operation."""
+    """Return the OpenCL C of an operation: the types of values, of the computation and of results, and a function."""
     dtypes = [np.dtype(name) for name in (a, inner, result)]
     return [
         *(["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(*dtypes) else []),
@@ -225,7 +230,7 @@ def operation_lines(a: str, inner: str, result: str, expression: str, parameters
 
 
 def lines_of_two(a: str, b: str, result: str, expression: str) -> list[str]:
-    """Return lines of OpenCL C: as `operation_lines`, for values of two dtypes, in the dtype that both give."""
+    """Return the OpenCL C of an operation on values of two dtypes, which is computed in their common dtype."""
     inner = np.result_type(a, b)
     return [
         *operation_lines(a, inner.name, result, expression),

@@ -1,8 +1,8 @@
-"""Element-wise operations on the union of two patterns; zero results are dropped."""
+"""Element-wise operators on the union of two patterns; zero results are dropped, and small matrices take one launch."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -15,27 +15,26 @@ from clsparse_py._ground.errors import DtypeError
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import convert, with_index
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
-from clsparse_py._memory.memory import allocate, allocate_each, array_of, scratch
+from clsparse_py._memory.memory import allocate, allocate_each, array_of, scratch, shorten
 from clsparse_py._memory.pool import arena_of
 from clsparse_py._operations.elementwise.operators import OPERATORS
-from clsparse_py._operations.elementwise.single_launch import combine_in_one_launch, common_dtype
-from clsparse_py._operations.elementwise.thresholds import Thresholds
-from clsparse_py._operations.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
-from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._operations.elementwise.union_kernels import Thresholds, Union, UnionAtOnce, UnionCuts, UnionMarks, UnionWrite
+from clsparse_py._precision.arithmetic import name_of, needs_fp64
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
-__all__ = ["canonical_of", "canonical_parts", "combine"]
-#: Least places to a work-item of a CPU.
+__all__ = ["assemble_canonical", "canonical_of", "canonical_parts", "combine"]
+
+#: Least number of places to a work-item of a CPU device.
 _LEAST_SPAN = 11
-#: Work-items to a core: enough that rows of any length balance.
+#: Work-items to a core of a CPU device: enough that rows of any length balance.
 _ITEMS_PER_CORE = 16
 
 
 def combine(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
-    """Return the matrix of an operator's results on two matrices, in canonical format; it has no entry that is 0.
+    """Return the matrix of an operator's nonzero results on two matrices, in canonical format.
 
-    Waits for the device once, to learn how many entries there are.
+    Waits for the device once, for the number of entries.
 
     Parameters
     ----------
@@ -53,11 +52,10 @@ def combine(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
         The device has not the memory for the result.
     """
     queue = A.queue
-    small = combine_in_one_launch(operator, A, B)
+    small = _combine_in_one_launch(operator, A, B)
     if small is not None:
-        data, indices, indptr = small
-        return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
-    dtype, with_fp64 = common_dtype(A.data.dtype, B.data.dtype)
+        return assemble_canonical(A, small)
+    dtype, with_fp64 = _common_dtype(A.data.dtype, B.data.dtype)
     if with_fp64 and not describe(arena_of(queue).pool.device).fp64:
         raise DtypeError(f"{A.dtype} and {B.dtype} give {dtype}, which {queue.device.name} lacks; use float32")
     of_a, of_b, shape = canonical_parts(A, dtype), canonical_parts(B, dtype), A.shape
@@ -70,12 +68,12 @@ def combine(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     indptr = allocate(queue, "indptr of the result", shape[0] + 1, index, parts[0].allocator)
     if not shape[0]:
         chain.fill(indptr, 0, 1)
-    data, indices, _ = _compute(chain, parts, operator, indptr)
-    return A.assembled(Structure.canonical(queue, shape, indices, indptr), data)
+    by_places = _combine_by_chunks if chain.device.lanes_are_loops else _combine_by_tiles
+    return assemble_canonical(A, by_places(chain, parts, operator, indptr))
 
 
 def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
-    """Return the parts of a matrix in canonical format: its own if it is in that format.
+    """Return the parts of a matrix in canonical format: its own parts if it is canonical.
 
     Otherwise duplicates are added up as values of ``dtype``, as SciPy does: two booleans that are True make 2 beside numbers.
     """
@@ -90,47 +88,46 @@ def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
 
 
 def canonical_of(A: MatrixT, dtype: np.dtype[Any]) -> MatrixT:
-    """Return a matrix in canonical format, as `canonical_parts` makes it; itself if it is in that format."""
+    """Return a matrix in canonical format, by `canonical_parts`; the matrix itself if it is canonical."""
     if A.has_canonical_format:
         return A
-    data, indices, indptr = canonical_parts(A, dtype)
+    return assemble_canonical(A, canonical_parts(A, dtype))
+
+
+def assemble_canonical(A: MatrixT, parts: Parts) -> MatrixT:
+    """Return a matrix of A's class, shape and queue, from its parts in canonical format."""
+    data, indices, indptr = parts
     return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
 
 
-def _compute(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
-    """Return the parts of the result, with its indptr."""
-    return (_by_chunks if chain.device.lanes_are_loops else _by_tiles)(chain, parts, operator, indptr)
-
-
-def _by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
-    """Return the parts of the result, of which each work-item makes a long stretch."""
+def _combine_by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
+    """Return the parts of an operator's result, of which a work-item computes a long chunk of places: for CPU devices."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     types = name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator
     (count, _), (fill, _) = chain.build(Union(1, *types, "count")), chain.build(Union(1, *types, "fill"))
     n_places, index = indptr.size - 1 + a_indices.size + b_indices.size, a_indptr.dtype
-    # Places that a work-item takes.
     step = max(-(-n_places // (chain.device.compute_units * _ITEMS_PER_CORE)), _LEAST_SPAN)
     n_tiles = -(-n_places // step)
     cuts, starts = chain.scratch(3 * (n_tiles + 1), index), chain.scratch(n_tiles + 1, index)
     _enqueue_cuts(chain, parts, indptr, (n_places, step, n_tiles), cuts, starts)
     operands = cuts, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
     chain.launch(count, n_tiles, *operands, starts)
-    data, indices = _allocate(chain, parts, operator, _scan(chain, starts, n_tiles))
+    data, indices = _allocate_entries(chain, parts, operator, _scan_counts(chain, starts, n_tiles))
     chain.launch(fill, n_tiles, *operands, starts, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
 
 
-def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
-    """Return the parts of the result, of which each work-group makes a tile."""
+def _combine_by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
+    """Return the parts of an operator's result, of which a work-group computes a tile of places: for GPUs."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     index, queue, n_rows = a_indptr.dtype, chain.queue, indptr.size - 1
     n_places = n_rows + a_indices.size + b_indices.size
-    # A few tiles cut themselves and add up the results before their own, which saves three launches.
+    # Work-groups of few tiles cut their own tiles and add up the results of earlier tiles, which saves three launches.
     limits = Thresholds.of(chain.device)
     has_few_places = n_places <= chain.device.compute_units * limits.max_few_places
     kind = operator, index, a_data.dtype, b_data.dtype, has_few_places, limits.tile_group, limits.tile_span
-    (marking, tiles), writing = chain.worked_out(kind, lambda: _tile_kernels(chain, *kind))
+    (marking, tiles), writing = chain.worked_out(kind, lambda: _build_tile_kernels(chain, *kind))
     note_asked((marking, writing))
     n_tiles = -(-n_places // tiles.step)
     n_bytes = index.itemsize * (n_tiles + 1)
@@ -139,19 +136,18 @@ def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, in
         matrices = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
         if has_few_places:
             chain.launch(marking, n_tiles, index.type(n_rows), np.uint64(n_places), cuts, indptr, *matrices, marks, counts)
-            # The ufunc itself: the method takes twice as long to begin.
-            nnz = int(np.add.reduce(chain.read(starts, n_tiles, 1)))
+            nnz = int(chain.read(starts, n_tiles, 1).sum())
         else:
             _enqueue_cuts(chain, parts, indptr, (n_places, tiles.step, n_tiles), cuts, starts)
             chain.launch(marking, n_tiles, cuts, *matrices, marks, counts)
-            nnz = _scan(chain, starts, n_tiles)
-        data, indices = _allocate(chain, parts, operator, nnz)
+            nnz = _scan_counts(chain, starts, n_tiles)
+        data, indices = _allocate_entries(chain, parts, operator, nnz)
         chain.launch(writing, n_tiles, cuts, marks, counts, a_indices, a_data, b_indices, b_data, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
 
 
-def _tile_kernels(
+def _build_tile_kernels(
     chain: Chain,
     operator: str,
     index: np.dtype[Any],
@@ -161,7 +157,7 @@ def _tile_kernels(
     work_group: int,
     span: int,
 ) -> tuple[tuple[Built, UnionMarks], Built]:
-    """Return the kernels of `_by_tiles`, and the record of the first."""
+    """Build the kernels that mark and write the places of tiles; also returns the record of the marking kernel."""
     types = name_of(index), name_of(a), name_of(b)
     record = UnionMarks.legal(chain.device, *types, operator, few=has_few_places, work_group=work_group, span=span)
     marking, tiles = chain.build(record)
@@ -176,7 +172,7 @@ def _enqueue_cuts(
     cuts: Any,
     starts: cl_array.Array,
 ) -> None:
-    """Enqueue the cutting of places into tiles; ``sizes``: how many places, places of a tile, and tiles there are."""
+    """Enqueue the cuts of places into tiles; ``sizes`` are the numbers of places, of places of a tile, and of tiles."""
     _, a_indices, a_indptr, _, b_indices, b_indptr = parts
     index = a_indptr.dtype
     built, record = chain.build(UnionCuts(min(64, chain.device.max_work_group), name_of(index)))
@@ -186,16 +182,97 @@ def _enqueue_cuts(
         chain.launch(built, groups, *numbers, a_indptr, a_indices, b_indptr, b_indices, cuts, starts, indptr)
 
 
-def _scan(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
-    """Return how many results there are; the counts of tiles, behind a zero, become those before each tile."""
+def _scan_counts(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
+    """Scan the counts of tiles, which stand behind a zero, in place, and return their sum: the number of results."""
     if n_tiles > 1:
         enqueue_scan(chain, counts, counts, n_tiles + 1, kind="inclusive")
     return int(chain.read(counts, 1, n_tiles)[0]) if n_tiles else 0
 
 
-def _allocate(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return memory for the values and the columns of the result."""
+def _allocate_entries(
+    chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nnz: int
+) -> tuple[cl_array.Array, cl_array.Array]:
+    """Allocate the values and the columns of the result, which has ``nnz`` entries."""
     data, allocator = parts[0], parts[0].allocator
-    result = OPERATORS[operator].result_dtype(common_dtype(data.dtype, parts[3].dtype)[0])
+    result = OPERATORS[operator].result_dtype(_common_dtype(data.dtype, parts[3].dtype)[0])
     values, indices = allocate_each(chain.queue, "the entries of the result", ((nnz, result), (nnz, parts[1].dtype)), allocator)
     return values, indices
+
+
+class _Kind(NamedTuple):
+    """The kernel of an operator on two matrices, by the dtypes of their values.
+
+    Attributes
+    ----------
+    built : tuple of Built
+        The kernel; empty on plain devices, and if the device lacks the dtype.
+    places : int
+        Most rows and entries together that the kernel takes.
+    result : dtype
+    """
+
+    built: tuple[Built, ...]
+    places: int
+    result: np.dtype[Any]
+
+
+def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bool]:
+    """Return the dtype in which an operator on values of two dtypes is computed, and whether it needs double precision."""
+    dtype = np.result_type(a, b)
+    return dtype, needs_fp64(dtype)
+
+
+def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array.Array, ...] | None:
+    """Return the parts of an operator's result on two small matrices; None if they are large, or not known to be canonical.
+
+    Waits for the device once.
+
+    Parameters
+    ----------
+    operator : str
+        A name in `OPERATORS`.
+    A, B : Matrix
+        Of one shape, in one context.
+    """
+    a, b, n_rows = A.structure, B.structure, A.shape[0]
+    of_a, of_b, a_indices, b_indices, a_indptr, b_indptr = a.facts, b.facts, a.indices, b.indices, a.indptr, b.indptr
+    n_a, n_b = a_indices.size, b_indices.size
+    room = n_a + n_b
+    if not (room and n_rows):
+        return None
+    if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or a_indptr.dtype != b_indptr.dtype:
+        return None
+    a_data, b_data, queue, index = A.data, B.data, a.queue, a_indptr.dtype
+    if a_data.size != n_a or b_data.size != n_b:
+        return None
+    operands = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
+    chain = Chain(queue, *operands)
+    limits = Thresholds.of(chain.device)
+    if room + n_rows >= limits.single_group * limits.single_span:
+        return None
+    kind_key = operator, index, a_data.dtype, b_data.dtype, limits.single_group, limits.single_span
+    kind = chain.worked_out(kind_key, lambda: _build_kind(chain, *kind_key))
+    if room + n_rows > kind.places:
+        return None
+    note_asked(kind.built)
+    sizes_and_dtypes = (n_rows + 1, index), (room, index), (room, kind.result)
+    indptr, indices, data = allocate_each(queue, "the result", sizes_and_dtypes, a_data.allocator)
+    sizes = np.uint32(n_rows), np.uint32(n_a), np.uint32(n_b)
+    chain.launch(kind.built[0], 1, *sizes, *operands, indptr, indices, data)
+    nnz = int(chain.read(indptr, 1, n_rows)[0])
+    shorten(indices, nnz)
+    shorten(data, nnz)
+    return data, indices, indptr
+
+
+def _build_kind(
+    chain: Chain, operator: str, index: np.dtype[Any], a: np.dtype[Any], b: np.dtype[Any], work_group: int, span: int
+) -> _Kind:
+    """Build the kernel of an operator on two dtypes, unless the device is plain or lacks the needed double precision."""
+    dtype, with_fp64 = _common_dtype(a, b)
+    result = OPERATORS[operator].result_dtype(dtype)
+    if chain.device.is_plain or (with_fp64 and not chain.device.fp64):
+        return _Kind((), 0, result)
+    types = name_of(index), name_of(a), name_of(b), operator
+    built, record = chain.build(UnionAtOnce.legal(chain.device, *types, work_group=work_group, span=span))
+    return _Kind((built,), record.step, result)

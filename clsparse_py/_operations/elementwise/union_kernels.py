@@ -1,24 +1,44 @@
-"""The kernels of operators on two sparse matrices: a parameter record beside each template."""
+"""The kernels of operators on two sparse matrices: parameter records of the templates, and thresholds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._operations.elementwise.operators import OPERATORS, lines_of_two
 from clsparse_py._precision.arithmetic import Arithmetic
 
-__all__ = ["Union", "UnionAtOnce", "UnionCuts", "UnionMarks", "UnionWrite"]
+__all__ = ["Thresholds", "Union", "UnionAtOnce", "UnionCuts", "UnionMarks", "UnionWrite"]
 
-#: Places of which a work-item finds the order, at most: a word has a bit for each in its lower and in its upper half.
+#: Greatest number of places that a work-item orders: half a word has a bit for each place.
 _MAX_SPAN = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """Thresholds of operators on two sparse matrices. A place is a row, or an entry of one of the two matrices."""
+
+    operation = "elementwise"
+
+    #: Work-group size of the one launch that computes a small result; 0: all results take several launches.
+    single_group: int = number(512, "work-items")
+    #: Places to a work-item of the one launch that computes a small result.
+    single_span: int = number(8, "places", least=1, most=16)
+    #: Work-group size of kernels that compute larger results by tiles, a tile to a work-group.
+    tile_group: int = number(128, "work-items", least=1)
+    #: Places to a work-item of kernels that compute larger results by tiles.
+    tile_span: int = number(16, "places", least=1, most=16)
+    #: Most places per compute unit for which work-groups cut their own tiles: about twice the places in flight.
+    max_few_places: int = number(1 << 16, "places")
 
 
 @dataclass(frozen=True)
@@ -39,7 +59,7 @@ class _OfTwo(OfStructure):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype in which is computed."""
+        """The dtype in which the operator is computed."""
         return np.result_type(self.a, self.b)
 
     @property
@@ -53,7 +73,7 @@ class _OfTwo(OfStructure):
 
     @property
     def is_kept(self) -> str:
-        """Whether a result is not 0, in OpenCL C."""
+        """The condition, in OpenCL C, that a result is not 0."""
         is_complex = OPERATORS[self.operator].result_dtype(self.dtype).kind == "c"
         return "result.x != 0 || result.y != 0" if is_complex else "result != 0"
 
@@ -71,7 +91,7 @@ class Union(_OfTwo):
 
     template = "elementwise/union"
     variants: ClassVar[Variants] = {
-        each: {"work_group": 1, "operator": "plus", "phase": each or "count"} for each in ("", "fill")
+        phase: {"work_group": 1, "operator": "plus", "phase": phase or "count"} for phase in ("", "fill")
     }
 
     phase: str
@@ -92,7 +112,7 @@ class UnionCuts(OfStructure):
 
 @dataclass(frozen=True)
 class _OfTiles(_OfTwo):
-    """Base of the records of kernels by whose work-groups a tile is taken.
+    """Base of the records of kernels whose work-groups take a tile of places.
 
     Attributes
     ----------
@@ -104,13 +124,13 @@ class _OfTiles(_OfTwo):
 
     @property
     def step(self) -> int:
-        """Places of a tile; the kernels have room for one more."""
+        """Number of places of a tile; kernels have room for one more place."""
         return self.work_group * self.span - 1
 
 
 @dataclass(frozen=True)
 class _Marking(_OfTiles):
-    """Base of the records of kernels that find the order of places.
+    """Base of the records of kernels that order places.
 
     Attributes
     ----------
@@ -148,12 +168,13 @@ class _Marking(_OfTiles):
         span: int = _MAX_SPAN,
         **options: bool,
     ) -> Self:
-        """Return the nearest legal record."""
-        records = (
-            cls(group, index, a, b, operator, span, device.portability, **options)
-            for group in _halve(min(work_group, device.max_work_group))
-        )
-        return next(record for record in records if record.local_memory <= device.local_memory or record.work_group == 1)
+        """Return the record with the largest work-group that fits local memory."""
+        group = min(work_group, device.max_work_group)
+        while True:
+            record = cls(group, index, a, b, operator, span, device.portability, **options)
+            if record.local_memory <= device.local_memory or group == 1:
+                return record
+            group //= 2
 
 
 @kernel
@@ -164,7 +185,7 @@ class UnionMarks(_Marking):
     Attributes
     ----------
     few : bool
-        Whether there are few tiles: a work-group finds where its tile begins and ends.
+        Whether there are few tiles, so that a work-group searches where its tile begins and ends.
     """
 
     template = "elementwise/union_marks"
@@ -209,7 +230,7 @@ class UnionWrite(_OfTiles):
     Attributes
     ----------
     few : bool
-        Whether there are few tiles: a work-group adds up the results of those before its own.
+        Whether there are few tiles, so that a work-group adds up the results of earlier tiles.
     unroll : int
         Places whose loads a work-item has in flight.
     """
@@ -226,11 +247,11 @@ class UnionWrite(_OfTiles):
 
     @override
     def within(self, work_group: int, lane_width: int) -> None:
-        """Return None: marks are by the work-items of the other kernel."""
+        """Return None: the work-group has to be that of `UnionMarks`, whose work-items wrote the marks."""
 
     @classmethod
     def of(cls, marks: UnionMarks) -> UnionWrite:
-        """Return the record of the kernel that writes what another one marked."""
+        """Return the record of the kernel that writes the results that `UnionMarks` marked."""
         return cls(marks.work_group, marks.index, marks.a, marks.b, marks.operator, marks.span, marks.few)
 
     @classmethod
@@ -239,10 +260,3 @@ class UnionWrite(_OfTiles):
         types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
         for variant, few in (("", False), ("few", True)):
             yield variant, cls.of(UnionMarks.legal(device, *types, few=few))
-
-
-def _halve(number: int) -> Iterator[int]:
-    """Iterate over a number, its half, and so on down to 1."""
-    while number:
-        yield number
-        number //= 2

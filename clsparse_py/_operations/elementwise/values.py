@@ -1,4 +1,4 @@
-"""Operations on each stored value of a matrix, and entries added to a dense matrix."""
+"""Operations on the stored values of a matrix, and entries added to a dense matrix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operators import BINARY, UFUNCS, UNARY, operation_lines
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, needs_fp64
-from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.launch import Chain
 
 __all__ = [
     "Dense",
@@ -28,13 +28,12 @@ __all__ = [
     "Values",
     "add_entries",
     "dense_values",
-    "map_in_dtype",
     "map_values",
     "map_with_scalar",
     "scale",
 ]
 
-#: Work-items of a work-group, at most.
+#: Greatest number of work-items of a work-group.
 _WORK_GROUP = 128
 
 
@@ -46,7 +45,7 @@ class Values(Parameters):
     Attributes
     ----------
     a, inner, result : str
-        NumPy's names of the dtypes of the values, of what is computed, and of the results.
+        NumPy's names of the dtypes of the values, of the computation, and of the results.
     operation : str
         A name in `UNARY`, or one in `BINARY`, which takes a scalar too.
     """
@@ -121,7 +120,7 @@ class Scatter(OfStructure):
     def prelude(self) -> str:
         expression = BINARY[self.operator].expression(np.dtype(self.result))
         if self.operator == "minus" and np.dtype(self.result).kind in "fc":
-            # As in SciPy, whose dense matrix of A has 0 where A stores -0.
+            # SciPy's dense matrix of A has 0 where A stores -0.
             expression = "a - (b + 0.0f)"
         return "\n".join([super().prelude, *operation_lines(self.a, self.result, self.result, expression)])
 
@@ -132,7 +131,7 @@ class Scatter(OfStructure):
 
 
 def map_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -> cl_array.Array:
-    """Return the results of an operation on each of the values of a matrix.
+    """Return the results of an operation on the values of a matrix.
 
     Parameters
     ----------
@@ -150,11 +149,11 @@ def map_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -
     """
     inner, result = unary_dtypes(operation, np.dtype(values.dtype))
     require_results(queue, f"{operation} of {values.dtype}", result)
-    return map_in_dtype(queue, values, operation, inner, result)
+    return _map_in_dtype(queue, values, operation, inner, result)
 
 
 def require_results(queue: cl.CommandQueue, operation: str, dtype: np.dtype[Any]) -> None:
-    """Raise a TypeError if ``operation`` gives values of a dtype that is not supported, or that the device lacks."""
+    """Raise a TypeError if the results of an operation have a dtype that is not supported, or that the device lacks."""
     if dtype.name not in OPENCL_TYPES:
         raise DtypeError(f"dtype: {operation} gives {dtype}, which is not supported; use A.astype(dtype=np.float32)")
     if needs_fp64(dtype) and not describe(queue.device).fp64:
@@ -165,7 +164,7 @@ def require_results(queue: cl.CommandQueue, operation: str, dtype: np.dtype[Any]
 
 
 def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """Return the dtypes in which NumPy computes an operation on values of a dtype, and of its results."""
+    """Return the dtype in which NumPy computes an operation on values of a dtype, and the dtype of its results."""
     if operation == "positive":
         return dtype, dtype
     if operation in ("absolute", "real", "imag"):
@@ -178,7 +177,7 @@ def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], n
 
 
 def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: Any = None) -> cl_array.Array:
-    """Return each of the values of a matrix times a scalar, of the dtype that NumPy gives the product.
+    """Return the values of a matrix times a scalar, of NumPy's dtype of the product.
 
     Parameters
     ----------
@@ -187,7 +186,7 @@ def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: An
         One-dimensional; begins its buffer.
     scalar : scalar
     dtype : dtype, optional
-        To convert the values to before; by default their own.
+        The dtype that values are converted to before; by default their own.
 
     Raises
     ------
@@ -204,7 +203,7 @@ def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: An
 def map_with_scalar(
     queue: cl.CommandQueue, values: cl_array.Array, operator: str, inner: np.dtype[Any], scalar: Any
 ) -> cl_array.Array:
-    """Return the results of an operator on each value and a scalar, computed in a dtype.
+    """Return the results of an operator on the values of a matrix and a scalar, computed in a dtype.
 
     Parameters
     ----------
@@ -214,19 +213,14 @@ def map_with_scalar(
     operator : str
         A name in `BINARY`.
     inner : dtype
-        That of values and scalar.
+        The dtype that values and scalar are converted to.
     scalar : scalar
     """
     result = BINARY[operator].result_dtype(inner)
-    return map_in_dtype(queue, values, operator, inner, result, np.asarray(scalar).astype(inner)[()])
+    return _map_in_dtype(queue, values, operator, inner, result, np.asarray(scalar).astype(inner)[()])
 
 
-def _scalar_arguments(scalar: Any) -> tuple[Any, ...]:
-    """Return a scalar as the arguments of a kernel: none if there is no scalar."""
-    return () if scalar is None else (scalar,)
-
-
-def map_in_dtype(
+def _map_in_dtype(
     queue: cl.CommandQueue,
     values: cl_array.Array,
     operation: str,
@@ -234,33 +228,19 @@ def map_in_dtype(
     result: np.dtype[Any],
     scalar: Any = None,
 ) -> cl_array.Array:
-    """Return the results of an operation that is computed in a dtype, with a scalar of that dtype if there is one."""
+    """Return the results of an operation on values, and on a scalar of dtype ``inner`` if the operation takes one."""
     chain = Chain(queue, values)
     out = allocate(queue, "values of the result", values.size, result, values.allocator)
     types = name_of(values.dtype), name_of(inner), name_of(result)
-    built, record = chain.build(Values(min(_WORK_GROUP, chain.device.max_work_group), *types, operation))
-    groups, sizes = spread(chain.device, values.size, record.work_group, 64)
-    passed = tuple(array.view(np.uint8) if inner.kind == "b" else array for array in _scalar_arguments(scalar))
-    chain.launch(built, groups, *sizes, *passed, values, out)
+    built, _ = chain.build(Values(min(_WORK_GROUP, chain.device.max_work_group), *types, operation))
+    scalars = () if scalar is None else (scalar.view(np.uint8) if inner.kind == "b" else scalar,)
+    chain.launch_spread(built, values.size, *scalars, values, out)
     chain.finish(out)
     return out
 
 
-def _add(
-    queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], dense: cl_array.Array, operator: str, shape: tuple[int, int]
-) -> None:
-    """Enqueue the addition of a matrix to a dense one, or what else ``operator`` does with entries, in place."""
-    data, indices, indptr = parts
-    chain = Chain(queue, *parts, dense, writes=(dense,))
-    types = name_of(indptr.dtype), name_of(data.dtype), name_of(dense.dtype), operator
-    built, record = chain.build(Scatter(min(_WORK_GROUP, chain.device.max_work_group), *types))
-    groups, sizes = spread(chain.device, shape[0], record.work_group, 64)
-    chain.launch(built, groups, *sizes, np.uint64(shape[1]), indptr, indices, data, dense)
-    chain.finish(dense)
-
-
 def dense_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str, result: np.dtype[Any]) -> cl_array.Array:
-    """Return the results of an operation on each value of a dense matrix of any strides, as a C-contiguous array of its own.
+    """Return the results of an operation on the values of a dense matrix of any strides, as a new C-contiguous array.
 
     Parameters
     ----------
@@ -270,22 +250,21 @@ def dense_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str,
     operation : str
         A name in `UNARY`.
     result : dtype
-        Of the results, in which is computed; it holds the values.
+        The dtype of the results and of the computation; it holds the values.
     """
     out = allocate(queue, "the result", values.shape, result, values.allocator)
     if values.size:
         chain, item = Chain(queue, values), values.dtype.itemsize
         types = name_of(values.dtype), name_of(result), name_of(result)
-        built, record = chain.build(Dense(min(_WORK_GROUP, chain.device.max_work_group), *types, operation))
-        groups, sizes = spread(chain.device, values.size, record.work_group, 64)
+        built, _ = chain.build(Dense(min(_WORK_GROUP, chain.device.max_work_group), *types, operation))
         places = (np.int64(number // item) for number in (values.offset, *values.strides))
-        chain.launch(built, groups, *sizes, np.uint64(values.shape[1]), *places, values, out)
+        chain.launch_spread(built, values.size, np.uint64(values.shape[1]), *places, values, out)
         chain.finish(out)
     return out
 
 
 def add_entries(A: Matrix, dense: cl_array.Array, operator: str = "plus") -> None:
-    """Add the entries of a matrix to a dense one of the same shape, subtract them from it, or put them there, in place.
+    """Add the entries of a sparse matrix to a dense one of the same shape, in place; or subtract or write the entries.
 
     Parameters
     ----------
@@ -296,4 +275,9 @@ def add_entries(A: Matrix, dense: cl_array.Array, operator: str = "plus") -> Non
     operator : str
         "plus", "minus" or "second".
     """
-    _add(A.queue, A.parts, dense, operator, A.shape)
+    data, indices, indptr = A.parts
+    chain = Chain(A.queue, data, indices, indptr, dense, writes=(dense,))
+    types = name_of(indptr.dtype), name_of(data.dtype), name_of(dense.dtype), operator
+    built, _ = chain.build(Scatter(min(_WORK_GROUP, chain.device.max_work_group), *types))
+    chain.launch_spread(built, A.shape[0], np.uint64(A.shape[1]), indptr, indices, data, dense)
+    chain.finish(dense)

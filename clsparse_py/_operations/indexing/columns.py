@@ -1,4 +1,4 @@
-"""Some columns of a sparse matrix: entries of each are counted, and placed behind one another in the order of the rows."""
+"""Select columns of a sparse matrix: entries of selected columns are counted, then placed in the order of the rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from clsparse_py._matrix.convert import convert, with_index
 from clsparse_py._matrix.matrix import MatrixT
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.indexing.kernels import Columns, ColumnsChunked, Targets
-from clsparse_py._operations.indexing.key import Listed
-from clsparse_py._operations.indexing.positions import Placed, on_device, place
-from clsparse_py._operations.indexing.rows import Parts, chunk, like, new_parts
+from clsparse_py._operations.indexing.positions import Listed, Placed, move_to_device, place
+from clsparse_py._operations.indexing.rows import Parts, assemble_like, choose_chunk, new_parts
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.partition import enqueue_parts
 from clsparse_py._primitives.permute import enqueue_permute
@@ -27,22 +26,21 @@ from clsparse_py._run.recording import run
 
 __all__ = ["columns_at"]
 
-#: Work-items of a work-group, at most.
+#: Greatest number of work-items of a work-group.
 _WORK_GROUP = 128
-#: Work-groups to a compute unit, at most.
+#: Most work-groups per compute unit of kernels whose counts the host does not read.
 _GROUPS_PER_UNIT = 64
-#: Work-groups to a compute unit, at most, of which each tells numbers to the host.
+#: Most work-groups per compute unit of kernels whose counts the host reads.
 _TELLING_GROUPS = 8
 
-#: The phases in which columns are selected: entries are counted, then placed.
+#: Phases of the selection of columns: entries are counted, then placed.
 _PHASES = ("count", "fill")
 
 
 def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
-    """Return some columns of a matrix, in the order in which they are given; entries of a row keep theirs, as in SciPy.
+    """Return selected columns of a matrix, in the order of ``columns``; the order of entries within a row stays, as in SciPy.
 
-    An entry of a column that is given several times becomes as many, side by side. Waits for the device once, to learn how many
-    entries there are.
+    An entry of a repeated column becomes several adjacent entries. Waits for the device once, for the number of entries.
 
     Parameters
     ----------
@@ -60,25 +58,27 @@ def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
     n = len(columns) if isinstance(columns, range) else columns.size
     shape, parts, index = (A.shape[0], n), A.parts, A.indptr.dtype
     if isinstance(columns, range):
-        return like(A, shape, _select_columns(A.queue, parts, columns, A.shape[1], index), in_order=columns.step > 0 or n < 2)
+        return assemble_like(
+            A, shape, _select_columns(A.queue, parts, columns, A.shape[1], index), in_order=columns.step > 0 or n < 2
+        )
     if max(*shape, A.shape[1], A.indices.size) <= INT32_MAX:
-        selected = _select_distinct(A.queue, parts, on_device(A.queue, columns, index), A.shape[1])
+        selected = _select_distinct(A.queue, parts, move_to_device(A.queue, columns, index), A.shape[1])
         if selected is not None:
-            return like(A, shape, selected, in_order=columns.ascends)
-    wide = index_for(A.indices.size * _repeats(columns), index)
+            return assemble_like(A, shape, selected, in_order=columns.ascends)
+    wide = index_for(A.indices.size * _bound_repeats(columns), index)
     listed = place(A.queue, columns, 1, A.shape[1], index)
-    return like(A, shape, _select_columns(A.queue, parts, listed, A.shape[1], wide), in_order=columns.ascends)
+    return assemble_like(A, shape, _select_columns(A.queue, parts, listed, A.shape[1], wide), in_order=columns.ascends)
 
 
-def _repeats(columns: Listed) -> int:
-    """Return how often a column is listed, at most."""
+def _bound_repeats(columns: Listed) -> int:
+    """Return an upper bound of the number of times that a column is listed."""
     if isinstance(columns.values, np.ndarray) and columns.size > 1 and not columns.ascends:
         return int(np.unique(columns.values, return_counts=True)[1].max())
     return 1 if isinstance(columns.values, np.ndarray) else columns.size
 
 
 def _select_distinct(queue: cl.CommandQueue, parts: Parts, listed: cl_array.Array, n_columns: int) -> Parts | None:
-    """Return the parts of columns that are listed once each; None if one is listed several times, and on CPU devices.
+    """Return the parts of listed columns without repetition; None if a column is repeated, and on CPU devices.
 
     Parameters
     ----------
@@ -96,9 +96,9 @@ def _select_distinct(queue: cl.CommandQueue, parts: Parts, listed: cl_array.Arra
     group = min(_WORK_GROUP, chain.device.max_work_group)
     groups = spread(chain.device, listed.size, group, _TELLING_GROUPS)[0]
     targets = allocate(queue, "columns", n_columns, np.dtype(np.int32))
-    # The counts of indices out of range and of repeated ones stand behind the places: one read fetches all.
+    # Counts of indices out of range and of repeated columns stand behind the places, so that one read is enough.
     places = allocate(queue, "places", n + 1 + 2 * groups, index)
-    filling, record = chain.build(Columns(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
+    filling, _ = chain.build(Columns(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
     run(chain, _enqueue_map, (listed, indices, targets, places), listed.size, n_columns, n, data.dtype.itemsize)
     counts = chain.read(places, 1 + 2 * groups, n)
     nnz = int(counts[0])
@@ -107,8 +107,7 @@ def _select_distinct(queue: cl.CommandQueue, parts: Parts, listed: cl_array.Arra
     if counts[2::2].any():
         return None
     result = new_parts(queue, parts, indptr.size - 1, nnz)
-    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
-    chain.launch(filling, groups, *sizes, targets, indices, data, places, result[1], result[0])
+    chain.launch_spread(filling, n, targets, indices, data, places, result[1], result[0])
     enqueue_permute(chain, indptr, places, result[2], indptr.size)
     chain.finish(*result)
     return result
@@ -120,23 +119,20 @@ def _enqueue_map(
     indices: cl_array.Array,
     targets: cl_array.Array,
     places: cl_array.Array,
-    n_given: int,
+    n_listed: int,
     n_columns: int,
     n: int,
     value_bytes: int,
 ) -> None:
-    """Enqueue the map of columns, and how many entries come before each of n in the result."""
+    """Enqueue the map from columns to columns of the result, and the scan of entries that gives their places in the result."""
     group, index = min(_WORK_GROUP, chain.device.max_work_group), name_of(indices.dtype)
-    mapping, counting = (
-        chain.build(Targets(group, index, name_of(listed.dtype))),
-        chain.build(Columns(group, index, value_bytes, "count", False, index, True)),
-    )
+    mapping, _ = chain.build(Targets(group, index, name_of(listed.dtype)))
+    counting, _ = chain.build(Columns(group, index, value_bytes, "count", False, index, True))
     chain.fill(targets, -1, n_columns)
-    groups, sizes = spread(chain.device, n_given, mapping[1].work_group, _TELLING_GROUPS)
-    chain.launch(mapping[0], groups, *sizes, np.int64(n_columns), np.uint64(n + 1), listed, targets, places)
+    arguments = np.int64(n_columns), np.uint64(n + 1), listed, targets, places
+    chain.launch_spread(mapping, n_listed, *arguments, groups_per_unit=_TELLING_GROUPS)
     counts = chain.scratch(n, np.uint8)
-    groups, sizes = spread(chain.device, n, counting[1].work_group, _GROUPS_PER_UNIT)
-    chain.launch(counting[0], groups, *sizes, targets, indices, counts)
+    chain.launch_spread(counting, n, targets, indices, counts)
     enqueue_scan(chain, counts, places, n, kind="pointers")
 
 
@@ -150,15 +146,15 @@ def _select_columns(queue: cl.CommandQueue, parts: Parts, columns: range | Place
     chain, check = Chain(queue, *parts), None
     targets: tuple[cl_array.Array, ...] = ()
     if isinstance(columns, range):
-        # A step that is not taken may be of any size.
+        # The step of a single column may be too large for the index type.
         selection: tuple[Any, ...] = tuple(
             map(index.type, (columns.start, columns.step if len(columns) > 1 else 1, len(columns)))
         )
     else:
         chain = Chain(queue, columns.positions, *parts)
-        selection, targets = _targets(chain, columns.positions, n_columns)
+        selection, targets = _group_targets(chain, columns.positions, n_columns)
         check = columns.enqueue_checks(chain)
-    count = _by_chunks if chain.device.lanes_are_loops else _by_entries
+    count = _count_by_chunks if chain.device.lanes_are_loops else _count_by_entries
     nnz, fill = count(chain, parts, selection, targets, wide)
     if check is not None and not isinstance(columns, range):
         check()
@@ -167,28 +163,28 @@ def _select_columns(queue: cl.CommandQueue, parts: Parts, columns: range | Place
     return fill(new_parts(queue, parts, indptr.size - 1, nnz))
 
 
-def _targets(chain: Chain, columns: cl_array.Array, n_columns: int) -> tuple[tuple[cl_array.Array], tuple[cl_array.Array]]:
-    """Return the columns of the result that each column becomes: where the list of each begins, and the lists."""
+def _group_targets(chain: Chain, columns: cl_array.Array, n_columns: int) -> tuple[tuple[cl_array.Array], tuple[cl_array.Array]]:
+    """Return the columns of the result by column of the matrix: where the list of a column begins, and the lists."""
     offsets, targets = chain.scratch(n_columns + 1, columns.dtype), chain.scratch(columns.size, columns.dtype)
     enqueue_sort_by_key(chain, columns, columns.size, n_columns, n_items=columns.size, sorted_items=targets, pointers=offsets)
     return (offsets,), (targets,)
 
 
-def _by_entries(
+def _count_by_entries(
     chain: Chain, parts: Parts, selection: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
 ) -> tuple[int, Callable[[Parts], Parts]]:
-    """Count the entries of the result, a work-item to an entry; return how many there are, and what makes them in new arrays.
+    """Count the entries of the result, a work-item to an entry; return their number, and a function that fills new parts.
 
     Parameters
     ----------
     chain, parts
         Of the matrix.
     selection : tuple
-        What tells the columns: the first, their step and number; or where the list of each begins.
+        The selected columns as arguments of kernels: the first column, step and number; or the beginnings of lists.
     targets : tuple
-        The lists, if there are some.
+        The lists of columns of the result; empty for evenly spaced columns.
     wide : dtype
-        That of places in the result.
+        The dtype of places in the result.
     """
     data, indices, indptr = parts
     n, index = indices.size, indptr.dtype
@@ -201,7 +197,7 @@ def _by_entries(
     enqueue_scan(chain, counts, places, n, kind="pointers")
 
     def fill(result: Parts) -> Parts:
-        """Enqueue the entries and the row pointers of the selected columns, and return them."""
+        """Enqueue the kernels that fill the parts of the selected columns, and return the parts."""
         out_data, out_indices, out_indptr = result
         # Evenly spaced columns are counted already: their number is not needed.
         of_columns = selection if targets else selection[:2]
@@ -214,15 +210,15 @@ def _by_entries(
     return int(chain.read(places, 1, n)[0]), fill
 
 
-def _by_chunks(
+def _count_by_chunks(
     chain: Chain, parts: Parts, selection: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
 ) -> tuple[int, Callable[[Parts], Parts]]:
-    """Do as `_by_entries`, with a work-item to a chunk of entries."""
+    """Count the entries of the result as `_count_by_entries`, with a work-item to a chunk of entries."""
     data, indices, indptr = parts
     n_rows, index = indptr.size - 1, indptr.dtype
     types = name_of(index), data.dtype.itemsize
     counting, filling = (chain.build(ColumnsChunked(1, *types, phase, bool(targets), name_of(wide))) for phase in _PHASES)
-    step = chunk(chain.device, n_rows + indices.size)
+    step = choose_chunk(chain.device, n_rows + indices.size)
     n_parts, part_row, part_entry = enqueue_parts(chain, indptr, n_rows, indices.size, step)
     starts = chain.scratch(n_parts + 1, wide)
     groups, sizes = -(-n_parts // counting[1].work_group), (index.type(n_parts), part_entry, *selection, indices)
@@ -230,7 +226,7 @@ def _by_chunks(
     enqueue_scan(chain, starts, starts, n_parts, kind="pointers")
 
     def fill(result: Parts) -> Parts:
-        """Enqueue the entries and the row pointers of the selected columns, and return them."""
+        """Enqueue the kernels that fill the parts of the selected columns, and return the parts."""
         out_data, out_indices, out_indptr = result
         if not n_parts:
             chain.fill(out_indptr, 0, out_indptr.size)

@@ -1,8 +1,7 @@
-"""Keys of ``A[...]``: checked, one index for each axis."""
+"""Keys of ``A[...]``: checked, and resolved to one index for each axis."""
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -13,51 +12,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.base import SparseArray
 from clsparse_py._ground.records import dataclass
-from clsparse_py._operations.indexing.masks import places_of_entries, places_of_marks
+from clsparse_py._operations.indexing.positions import Listed, places_of_entries, places_of_marks
 
-__all__ = ["Axis", "Key", "Listed", "parse"]
-
-
-@dataclass(frozen=True, eq=False)
-class Listed:
-    """Positions along an axis, in an array.
-
-    Attributes
-    ----------
-    values : numpy.ndarray or pyopencl.array.Array
-        On the host: int64, from 0 on, in range. On the device: so too if ``is_checked``; else integers as they were given.
-    is_checked : bool
-        Whether an array on the device was made of a mask.
-    is_ascending : bool
-        Whether it is known to ascend strictly.
-    is_given : bool
-        Whether the caller gave an array on the device; then values of places are one too.
-    """
-
-    values: Any
-    is_checked: bool = False
-    is_ascending: bool = False
-    is_given: bool = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the array."""
-        return tuple(self.values.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of positions."""
-        return int(self.values.size)
-
-    @functools.cached_property
-    def ascends(self) -> bool:
-        """True if the positions are known to ascend strictly; the device is not asked."""
-        if isinstance(self.values, np.ndarray):
-            return bool(np.all(np.diff(self.values.ravel()) > 0))
-        return self.is_ascending
+__all__ = ["Axis", "Key", "parse"]
 
 
-#: What an axis is indexed by: a position, evenly spaced ones, or listed ones.
+#: Index of an axis: a position, evenly spaced positions, or listed positions.
 Axis = int | range | Listed
 
 
@@ -68,9 +28,9 @@ class Key:
     Attributes
     ----------
     index : tuple of Axis
-        One for each axis of the matrix.
+        An index for each axis of the matrix.
     shape : tuple of int
-        That of what is indexed, new axes included.
+        The shape of the result, new axes included.
     """
 
     index: tuple[Axis, ...]
@@ -78,7 +38,7 @@ class Key:
 
 
 def parse(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
-    """Return what a matrix of some shape is indexed by.
+    """Parse the key of ``A[key]`` for a matrix of some shape.
 
     Parameters
     ----------
@@ -88,7 +48,7 @@ def parse(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
     shape : tuple of int
         Of the matrix.
     queue : pyopencl.CommandQueue
-        Of the matrix; masks on the device are looked at there.
+        Of the matrix; masks on the device are read there.
 
     Raises
     ------
@@ -98,9 +58,9 @@ def parse(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
         An index is a number that is no integer, or a list of lists that is no array.
     """
     key_items = key if isinstance(key, tuple) else (key,)
-    items = _complete([_item(part) for part in key_items], len(shape))
+    items = _complete([_check_item(part) for part in key_items], len(shape))
     index: list[Axis] = []
-    lengths: list[int] = []  # of the result's axes, but those of arrays
+    lengths: list[int] = []  # of the result's axes, but of axes of arrays
     first = None  # the first axis with an array or a position
     arrays: list[Listed] = []
     for item in items:
@@ -121,17 +81,17 @@ def parse(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
     return Key(tuple(index), tuple(lengths))
 
 
-def _item(item: Any) -> Any:
+def _check_item(item: Any) -> Any:
     """Return an item of a key: None, ``...``, an integer, a slice, an array of integers or booleans, or a sparse mask.
 
     Raises
     ------
     IndexError, ValueError
-        It is none of these.
+        The item is of another kind.
     """
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
-    if (number := _integer(item)) is not None:
+    if (number := _as_integer(item)) is not None:
         return number
     if scipy.sparse.issparse(item) or hasattr(item, "tocsr"):
         if item.dtype.kind != "b":
@@ -145,7 +105,7 @@ def _item(item: Any) -> Any:
         except ValueError as error:
             raise ValueError(f"index: is no array: {error}") from None
         if array.dtype.kind == "f":
-            array = _whole(array)
+            array = _as_integers(array)
     if array.ndim not in (1, 2):
         raise IndexError(f"index: an array must have one or two dimensions, has {array.ndim} (Index dimension must be 1 or 2)")
     if array.dtype.kind not in "iub":
@@ -153,13 +113,13 @@ def _item(item: Any) -> Any:
     return array
 
 
-def _whole(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return positions that are floats as integers.
+def _as_integers(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return floating positions as integers.
 
     Raises
     ------
     IndexError
-        One of them is no whole number.
+        A position is no whole number.
     """
     if not np.array_equal(positions, np.trunc(positions)):
         raise IndexError(f"index: arrays must be of integers or booleans, has one of {positions.dtype} with a fraction")
@@ -167,13 +127,13 @@ def _whole(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return positions.astype(np.int64)
 
 
-def _integer(item: Any) -> int | None:
-    """Return an integer, also one of an array without dimensions; None if it is something else.
+def _as_integer(item: Any) -> int | None:
+    """Return an item of a key as an integer, arrays without dimensions included; None for other items.
 
     Raises
     ------
     ValueError
-        It is a number with the value of an integer, but of another type, as in SciPy.
+        The item is a number with the value of an integer, but of another type, as in SciPy.
     """
     if isinstance(item, (int, np.integer)):
         return int(item)
@@ -194,7 +154,7 @@ def _integer(item: Any) -> int | None:
 
 
 def _complete(items: list[Any], ndim: int) -> list[Any]:
-    """Return the items with full slices for ``...``, or behind the last one, so that each axis has an index.
+    """Return the items of a key with full slices for ``...``, or behind the last item, so that each axis has an index.
 
     Raises
     ------
@@ -222,12 +182,12 @@ def _is_mask(item: Any) -> bool:
 
 
 def _indices(item: Any, axis: int, shape: tuple[int, ...], queue: Any) -> Iterator[Axis]:
-    """Iterate over the indices that an item stands for: one, or one an axis of a mask.
+    """Iterate over the indices of a key's item: one index, or an index for each axis of a mask.
 
     Raises
     ------
     IndexError
-        It is out of range, or a mask of another shape.
+        An index is out of range, or a mask of another shape.
     """
     if isinstance(item, slice):
         yield range(*item.indices(shape[axis]))
@@ -243,15 +203,15 @@ def _indices(item: Any, axis: int, shape: tuple[int, ...], queue: Any) -> Iterat
             raise IndexError(
                 f"index: a mask from axis {axis} on must have shape {mask_shape}, has {tuple(item.shape)} ({instead})"
             )
-        yield from _places_of(item, queue)
+        yield from _list_mask(item, queue)
     elif isinstance(item, cl_array.Array):
         yield Listed(item, is_given=True)
     else:
-        yield Listed(_in_range(item, axis, shape[axis]))
+        yield Listed(_check_range(item, axis, shape[axis]))
 
 
-def _places_of(mask: Any, queue: Any) -> Iterator[Listed]:
-    """Iterate over the positions along each axis at which a mask is True."""
+def _list_mask(mask: Any, queue: Any) -> Iterator[Listed]:
+    """Iterate over the axes of a mask: the positions along the axis where the mask is True."""
     if isinstance(mask, cl_array.Array):
         for positions in places_of_marks(queue, mask):
             yield Listed(positions, is_checked=True, is_ascending=mask.ndim == 1, is_given=True)
@@ -263,13 +223,13 @@ def _places_of(mask: Any, queue: Any) -> Iterator[Listed]:
             yield Listed(np.asarray(positions, np.int64))
 
 
-def _in_range(indices: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray[Any, Any]:
-    """Return the positions that an array of the host stands for.
+def _check_range(indices: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray[Any, Any]:
+    """Return the positions of an array of indices of the host, negative ones counted from the end.
 
     Raises
     ------
     IndexError
-        One is out of range.
+        An index is out of range.
     """
     if not indices.size:
         return indices.astype(np.int64)
@@ -283,12 +243,12 @@ def _in_range(indices: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray[An
 
 
 def _broadcast(arrays: list[Listed]) -> tuple[int, ...]:
-    """Return the shape that arrays of positions have together.
+    """Return the shape to which arrays of positions broadcast.
 
     Raises
     ------
     IndexError
-        There is none.
+        The shapes do not broadcast.
     """
     shapes = [array.shape for array in arrays]
     try:

@@ -21,12 +21,12 @@ from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.indexing.assignment import Values, assign_to_parts
+from clsparse_py._operations.indexing.assignment import Values, assign_to_parts, dense_values, sparse_values
 from clsparse_py._operations.indexing.columns import columns_at
-from clsparse_py._operations.indexing.key import Axis, Key, Listed, parse
+from clsparse_py._operations.indexing.key import Axis, Key, parse
 from clsparse_py._operations.indexing.points import Places, Spread, places_of, values_at
+from clsparse_py._operations.indexing.positions import Listed
 from clsparse_py._operations.indexing.rows import rows_at, take_listed_rows, take_marked_rows
-from clsparse_py._operations.indexing.values import dense_values, sparse_values
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host, from_host
@@ -38,18 +38,18 @@ _Row = TypeVar("_Row")
 
 __all__ = ["Indexing"]
 
-#: Dtypes of indices on the host whose range the device checks.
+#: Dtypes of listed rows on the host whose range the device checks.
 _CHECKED_THERE = (np.dtype(np.int64), np.dtype(np.int32))
 
 
 def select(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
-    """Return the matrix of the places at which some rows and columns meet, with arrays of its own.
+    """Return the submatrix of selected rows and columns, with arrays of its own.
 
     Parameters
     ----------
     A : Matrix
     rows, columns : Axis
-        A position stands for one row or column, and a list of any shape for as many as it holds.
+        A position selects one row or column, a list of any shape all its items.
     """
     A.require_valid()
     row, column = (
@@ -62,7 +62,7 @@ def select(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
 
 
 def matrix_of_values(A: MatrixT, values: cl_array.Array, shape: tuple[int, int]) -> MatrixT:
-    """Return dense values, row by row, as a matrix of A's class without the zeros."""
+    """Return a matrix of A's class from dense values, row by row, without zeros."""
     rows, columns = shape
     index = index_for(rows * columns, A.indptr.dtype)
     indices = copy_to_device(A.queue, "indices", np.tile(np.arange(columns, dtype=index), rows))
@@ -72,7 +72,7 @@ def matrix_of_values(A: MatrixT, values: cl_array.Array, shape: tuple[int, int])
 
 
 def _are_points(rows: Axis, columns: Axis) -> bool:
-    """Return whether two indices stand for places one by one; else each row goes with each column."""
+    """Return whether indices of rows and columns are paired to single places; else each row is combined with each column."""
     if isinstance(rows, int) and isinstance(columns, int):
         return True
     if not (isinstance(rows, Listed) and isinstance(columns, Listed)):
@@ -96,12 +96,12 @@ class Indexing:
 
         @property
         def shape(self) -> tuple[int, ...]:
-            """Rows and columns or, of one dimension, its length."""
+            """The numbers of rows and columns; the length of a one-dimensional array."""
 
-    # ---- what each format says for itself; here it is what a CSR matrix says
+    # ---- Methods that formats override; these are a CSR matrix's
 
     def _compressed(self) -> tuple[Any, bool]:
-        """Return the `csr_array` that is indexed in place of this array, and whether it is the transposed."""
+        """Return the `csr_array` that is indexed in place of this array, and whether that is the transposed."""
         return self, False
 
     def _to_change(self) -> tuple[Any, bool]:
@@ -109,14 +109,14 @@ class Indexing:
         return self._compressed()
 
     def _apply_change(self, A: Any) -> None:
-        """Take over what `_to_change` returned, to which values were assigned."""
+        """Take over the arrays of the changed `csr_array` that `_to_change` returned."""
 
     def _prepare_for(self, shape: tuple[int, ...]) -> None:
-        """Give the array another number of dimensions, in place, before it is resized to a shape of as many."""
+        """Change the number of dimensions in place, before the array is resized to ``shape``."""
         raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(shape)}; use reshape")
 
     def _of_compressed(self, result: Any) -> Any:
-        """Return a `csr_array` of what was found in that of `_compressed` as an array of this format."""
+        """Return a selection from the `csr_array` of `_compressed` as an array of this format."""
         return result
 
     # ----
@@ -158,7 +158,7 @@ class Indexing:
         ValueError
             An index is a number that is no integer.
         """
-        if isinstance(key, (np.ndarray, cl_array.Array)) and (rows_taken := self._of_listed_rows(key)) is not None:
+        if isinstance(key, (np.ndarray, cl_array.Array)) and (rows_taken := self._get_listed_rows(key)) is not None:
             return rows_taken
         parsed = parse(key, self.shape, self.queue)
         if len(parsed.shape) > 2:
@@ -166,19 +166,19 @@ class Indexing:
                 f"index: gives {len(parsed.shape)} dimensions, a sparse array has at most two (>2D is not supported)"
             )
         A, is_transposed = self._compressed()
-        rows, columns = _of_both_axes(parsed)
+        rows, columns = _split_axes(parsed)
         if _are_points(rows, columns) or (len(self.shape) == 1 and isinstance(columns, Listed) and len(columns.shape) == 2):
-            return self._at_points(rows, columns, parsed.shape)
+            return self._get_points(rows, columns, parsed.shape)
         if parsed.shape == self.shape and parsed.index == tuple(map(range, self.shape)):
             return self.copy()  # type: ignore[attr-defined] # of each format
         result = select(A, columns, rows) if is_transposed else select(A, rows, columns)
         if len(parsed.shape) == 1 and len(self.shape) == 2:
-            return _flat(result)
+            return _flatten(result)
         result = self._of_compressed(result)
         return result if result.shape == parsed.shape else result.reshape(parsed.shape)
 
-    def _of_listed_rows(self, key: np.ndarray[Any, Any] | cl_array.Array) -> Any:
-        """Return the rows that an array lists, or marks on the device, by the shortest way; None if that is none for them."""
+    def _get_listed_rows(self, key: np.ndarray[Any, Any] | cl_array.Array) -> Any:
+        """Return the rows that an array lists, or marks on the device, without parsing the key; None for other keys."""
         if key.ndim != 1 or len(self.shape) != 2:
             return None
         on_host = isinstance(key, np.ndarray)
@@ -195,17 +195,17 @@ class Indexing:
             return self._of_compressed(take_listed_rows(A, key))
         except IndexError:
             if on_host:
-                parse(key, self.shape)  # its error names the index
+                parse(key, self.shape)  # its error message has the index
             raise
 
-    def _at_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
-        """Return the values of places one by one: an array or, if it has two dimensions or the format is COO, a sparse array."""
+    def _get_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
+        """Return the values of single places: an array or, for two dimensions or the format COO, a sparse array."""
         A, is_transposed = self._compressed()
-        places = _places(A, is_transposed, rows, columns)
+        places = _locate(A, is_transposed, rows, columns)
         listed = [positions for positions in (rows, columns) if isinstance(positions, Listed)]
         is_matrix = any(len(positions.shape) == 2 for positions in listed) or not places.size
         if shape and (is_matrix or self.format == "coo" or len(self.shape) == 1):
-            places = places.transposed() if is_transposed else places
+            places = places.transpose() if is_transposed else places
             matrix = matrix_of_values(A, values_at(A, places), places.shape)
             result = matrix.asformat(self.format) if len(self.shape) == 1 and is_matrix else self._of_compressed(matrix)
             return result if result.shape == shape else result.reshape(shape)
@@ -236,9 +236,9 @@ class Indexing:
         ValueError, TypeError, OverflowError
             The values cannot be broadcast to the places, or are none that the dtype holds.
         """
-        rows, columns = _of_both_axes(parse(key, self.shape, self.queue))
+        rows, columns = _split_axes(parse(key, self.shape, self.queue))
         A, is_transposed = self._to_change()
-        places = _places(A, is_transposed, rows, columns)
+        places = _locate(A, is_transposed, rows, columns)
         is_single = isinstance(rows, int) and isinstance(columns, int)
         drops_zeros = self.format == "coo" and not is_single
         if is_sparse(values) and not is_single:
@@ -246,7 +246,7 @@ class Indexing:
             if places.size and 0 not in values.shape:
                 zero = from_host(A.queue, np.zeros(1, A.dtype), copy=True)
                 is_box = not _are_points(rows, columns)
-                # The values of places that have entries, not of all places: a box may have many.
+                # Only places with entries are set to 0: a box may have far more places than entries.
                 old_values = sparse_values(A.queue, self[key], A.dtype, places.shape) if is_box else None
                 if old_values is not None or not is_box:
                     assign(A, places, Values(zero, 0, 0, None if old_values is None else old_values.listed), inserts=False)
@@ -305,7 +305,7 @@ class Indexing:
             return
         A, is_transposed = self._to_change()
         diagonal = Places((1, n), Spread(max(-k, 0), 0, 1), Spread(max(k, 0), 0, 1))
-        own_dtype, wide = A.dtype, _wide_enough(A, diagonal_values)
+        own_dtype, wide = A.dtype, _common_dtype(A, diagonal_values)
         if wide != own_dtype:
             A.data = convert(A.queue, "data", A.data, wide)
         of_places = dense_values(A.queue, diagonal_values[:n] if diagonal_values.ndim else diagonal_values, wide, (n,))
@@ -316,7 +316,7 @@ class Indexing:
             self._apply_change(A)
 
     def resize(self, *shape: Any) -> None:
-        """Give the array another shape, in place: entries outside of it are left out.
+        """Change the shape of the array in place; entries outside of the new shape are dropped.
 
         Parameters
         ----------
@@ -353,20 +353,20 @@ class Indexing:
         self._apply_change(A)
 
 
-def _of_both_axes(key: Key) -> tuple[Any, Any]:
-    """Return the indices of rows and columns: an array of one dimension is a row."""
+def _split_axes(key: Key) -> tuple[Any, Any]:
+    """Return the indices of rows and of columns of a key; an array of one dimension is a row."""
     return key.index if len(key.index) == 2 else (0, key.index[0])
 
 
-def _places(A: Matrix, is_transposed: bool, rows: Axis, columns: Axis) -> Places:
-    """Return places in a matrix of rows and columns of that or, if it is ``is_transposed``, of its transposed."""
+def _locate(A: Matrix, is_transposed: bool, rows: Axis, columns: Axis) -> Places:
+    """Return the places in A of rows and columns of A or, if ``is_transposed``, of the transposed of A."""
     shape = A.shape[::-1] if is_transposed else A.shape
     places = places_of(A.queue, shape, A.indptr.dtype, rows, columns)
     return places.swap_axes() if is_transposed else places
 
 
-def _flat(A: Matrix) -> Any:
-    """Return a matrix of one row or column as a one-dimensional `coo_array` of its entries."""
+def _flatten(A: Matrix) -> Any:
+    """Return a matrix of one row or column as a one-dimensional `coo_array`."""
     n_rows, n_columns = A.shape
     places = A.indices if n_rows == 1 else rows_of(A.queue, A.indptr, A.indices.size)
     vector = class_of_format("coo").over(A.queue, (n_columns if n_rows == 1 else n_rows,), (places,), A.data)
@@ -375,7 +375,7 @@ def _flat(A: Matrix) -> Any:
 
 
 def assign(A: Any, places: Places, values: Values, *, inserts: bool = True) -> int:
-    """Assign values to places of a `csr_array`, in place, and return how many entries are new; see `assign_to_parts`."""
+    """Assign values to places of a `csr_array`, in place, and return the number of new entries; see `assign_to_parts`."""
     if not places.size:
         return 0
     A.sum_duplicates()
@@ -389,7 +389,7 @@ def assign(A: Any, places: Places, values: Values, *, inserts: bool = True) -> i
 
 
 def resize(A: Any, shape: tuple[int, int]) -> None:
-    """Give a `csr_array` another shape, in place."""
+    """Change the shape of a `csr_array` in place; entries outside of the new shape are dropped."""
     A.require_valid()
     rows, columns = shape
     resized = rows_at(A, range(rows)) if rows < A.shape[0] else A
@@ -401,7 +401,7 @@ def resize(A: Any, shape: tuple[int, int]) -> None:
 
 
 def _lengthen(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: int) -> cl_array.Array:
-    """Return offsets followed by so many times the last of them that they are n."""
+    """Return row pointers lengthened to n numbers by repetitions of ``end``."""
     chain = Chain(queue, offsets)
     longer = allocate(queue, "indptr", n, offsets.dtype, offsets.allocator)
     chain.fill(longer, end, n)
@@ -410,8 +410,8 @@ def _lengthen(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: int)
     return longer
 
 
-def _wide_enough(A: Matrix, values: Any) -> np.dtype[Any]:
-    """Return the dtype of a matrix that takes an array of values: its own, for a single value or if the device lacks it."""
+def _common_dtype(A: Matrix, values: Any) -> np.dtype[Any]:
+    """Return the dtype that holds A's and the assigned values: A's own for a scalar, or if the device lacks the common dtype."""
     wide: np.dtype[Any] = np.result_type(A.dtype, values.dtype) if values.ndim else A.dtype
     is_there = wide.name in OPENCL_TYPES and (not needs_fp64(wide) or describe(A.queue.device).fp64)
     return wide if is_there else A.dtype

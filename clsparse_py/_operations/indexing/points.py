@@ -13,8 +13,8 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.indexing.kernels import Points
-from clsparse_py._operations.indexing.key import Axis, Listed
-from clsparse_py._operations.indexing.positions import Placed, place
+from clsparse_py._operations.indexing.key import Axis
+from clsparse_py._operations.indexing.positions import Listed, Placed, place
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host
@@ -24,16 +24,16 @@ __all__ = ["Places", "Spread", "places_of", "values_at"]
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """The position along an axis of each place in a matrix of places.
+    """The positions along one axis of a matrix of places.
 
     Attributes
     ----------
     begin, by_row, by_column : int
-        In row r and column c it is ``begin + r * by_row + c * by_column``: the position, or where it is listed.
+        The place in row r and column c has position ``begin + r * by_row + c * by_column``, or the list's item of that number.
     listed : Placed or None
-        The list.
+        The list of positions.
     ascends : bool
-        Whether it is known to ascend strictly, or there is none.
+        Whether the list is known to ascend strictly; True without a list.
     """
 
     begin: int
@@ -43,12 +43,12 @@ class Spread:
     ascends: bool = True
 
     def arguments(self, unused: cl_array.Array) -> tuple[Any, ...]:
-        """Return the arguments of kernels that take an axis."""
+        """Return the arguments of kernels (cl/axis.cl) for the axis; ``unused`` is any array, for lack of a list."""
         numbers = np.uint32(self.listed is not None), *map(np.int64, (self.begin, self.by_row, self.by_column))
         return *numbers, unused if self.listed is None else self.listed.positions
 
     def on_host(self, shape: tuple[int, int], queue: cl.CommandQueue) -> np.ndarray[Any, Any]:
-        """Return the positions on the host, one for each place, row by row."""
+        """Return the positions of all places on the host, row by row."""
         rows, columns = np.ogrid[: shape[0], : shape[1]]
         positions: np.ndarray[Any, Any] = (self.begin + rows * self.by_row + columns * self.by_column).ravel()
         return positions if self.listed is None else copy_to_host(self.listed.positions, queue)[positions]
@@ -75,7 +75,7 @@ class Places:
 
     @property
     def ascend(self) -> bool:
-        """True if the places are known to ascend strictly, by row, then by column: no place is there twice."""
+        """Whether places are known to ascend strictly, by row, then by column, so that none is repeated."""
         row, column, (n_rows, n_columns) = self.row, self.column, self.shape
         if not (row.ascends and column.ascends):
             return False
@@ -87,38 +87,38 @@ class Places:
 
     @property
     def arrays(self) -> tuple[cl_array.Array, ...]:
-        """The arrays on the device."""
+        """The device arrays of listed rows and columns."""
         return tuple(spread.listed.positions for spread in (self.row, self.column) if spread.listed is not None)
 
     def swap_axes(self) -> Places:
-        """Return the same places in the transposed matrix."""
+        """Return the places in the transposed matrix."""
         return Places(self.shape, self.column, self.row)
 
-    def transposed(self) -> Places:
-        """Return the places in the transposed order: what was in row r and column c is in row c and column r."""
+    def transpose(self) -> Places:
+        """Return the matrix of places transposed: the place in row r and column c moves to row c and column r."""
         row, column = (replace(spread, by_row=spread.by_column, by_column=spread.by_row) for spread in (self.row, self.column))
         return Places((self.shape[1], self.shape[0]), row, column)
 
     def widen(self, queue: cl.CommandQueue) -> Places:
-        """Return the same places with lists of int64."""
+        """Return the matrix of places with lists of positions of int64."""
         return Places(self.shape, _widen(queue, self.row), _widen(queue, self.column))
 
     def enqueue_checks(self, chain: Chain) -> list[Any]:
-        """Enqueue the reads that tell whether all indices were in range."""
+        """Return functions that raise an IndexError if a listed row or column is out of range; see `Placed.enqueue_checks`."""
         return [spread.listed.enqueue_checks(chain) for spread in (self.row, self.column) if spread.listed is not None]
 
 
 def _widen(queue: cl.CommandQueue, spread: Spread) -> Spread:
-    """Return positions whose list is of int64."""
+    """Return positions along an axis with a list of int64."""
     if spread.listed is None:
         return spread
     return replace(spread, listed=spread.listed.as_dtype(queue, np.dtype(np.int64)))
 
 
 def places_of(queue: cl.CommandQueue, shape: tuple[int, int], index: np.dtype[Any], rows: Axis, columns: Axis) -> Places:
-    """Return the places that rows and columns of a matrix have together.
+    """Return the matrix of places of selected rows and columns.
 
-    Two lists are broadcast together; otherwise each row goes with each column.
+    Two lists are broadcast together; else each row is combined with each column.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ def places_of(queue: cl.CommandQueue, shape: tuple[int, int], index: np.dtype[An
     if isinstance(rows, Listed) and not isinstance(columns, Listed) and len(rows.shape) == 1 and isinstance(columns, range):
         of_rows = (rows.size, 1)
     places_shape = np.broadcast_shapes(of_rows, of_columns)
-    row = _spread(queue, rows, of_rows, 0, shape, index)
-    return Places((places_shape[0], places_shape[1]), row, _spread(queue, columns, of_columns, 1, shape, index))
+    row = _broadcast_axis(queue, rows, of_rows, 0, shape, index)
+    return Places((places_shape[0], places_shape[1]), row, _broadcast_axis(queue, columns, of_columns, 1, shape, index))
 
 
 def _shape_as_2d(positions: Axis, axis: int) -> tuple[int, int]:
@@ -146,10 +146,10 @@ def _shape_as_2d(positions: Axis, axis: int) -> tuple[int, int]:
     return (1, *positions.shape)[-2:]  # type: ignore[return-value]
 
 
-def _spread(
+def _broadcast_axis(
     queue: cl.CommandQueue, positions: Axis, own_shape: tuple[int, int], axis: int, shape: tuple[int, int], index: np.dtype[Any]
 ) -> Spread:
-    """Return the steps by which places read their positions along an axis, as in broadcasting ``own_shape`` to their shape."""
+    """Return the positions of places along an axis, as an array of ``own_shape`` broadcast to the shape of places."""
     if isinstance(positions, int):
         return Spread(positions, 0, 0)
     by_row, by_column = (own_shape[1] if own_shape[0] > 1 else 0), int(own_shape[1] > 1)
@@ -161,24 +161,19 @@ def _spread(
 def values_at(A: Matrix, places: Places) -> cl_array.Array:
     """Return the values of a matrix at places, row by row, as a device array of one dimension; duplicates are added up.
 
-    Waits for the device once if rows or columns came in device arrays, to learn whether they are in range.
+    Waits for the device once if rows or columns are device arrays, whose range is checked there.
 
     Raises
     ------
     IndexError
         An index of a device array is out of range.
     """
-    return _values(A.queue, A.parts, places, is_sorted=A.has_sorted_indices)
-
-
-def _values(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: Places, *, is_sorted: bool) -> cl_array.Array:
-    """Return the values at places."""
-    data, indices, indptr = parts
-    chain, n = Chain(queue, *parts, *places.arrays), places.size
+    data, indices, indptr = parts = A.parts
+    chain, n = Chain(A.queue, *parts, *places.arrays), places.size
     built, record = chain.build(Points(min(128, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype)))
-    values = allocate(queue, "values", n, data.dtype, data.allocator)
+    values = allocate(A.queue, "values", n, data.dtype, data.allocator)
     axes = *places.row.arguments(indptr), *places.column.arguments(indptr)
-    sizes = np.uint64(n), np.uint64(places.shape[1]), *axes, np.uint32(is_sorted)
+    sizes = np.uint64(n), np.uint64(places.shape[1]), *axes, np.uint32(A.has_sorted_indices)
     chain.launch(built, -(-n // record.work_group), *sizes, indptr, indices, data, values)
     for check in places.enqueue_checks(chain):
         check()

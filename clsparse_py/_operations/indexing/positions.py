@@ -1,7 +1,8 @@
-"""Positions along an axis, checked on the device."""
+"""Positions along an axis: listed by arrays or masks, and checked on the device."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,34 +10,80 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py._formats.canonical import without_zeros
+from clsparse_py._formats.coordinates import regroup, rows_of
+from clsparse_py._ground.index_types import index_for
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import convert
+from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.indexing.kernels import Positions
-from clsparse_py._operations.indexing.key import Listed
-from clsparse_py._operations.indexing.masks import contiguous
+from clsparse_py._operations.elementwise.values import dense_values
+from clsparse_py._operations.indexing.kernels import MARKED, Positions
 from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.transfer import contexts_match, from_host
 
-__all__ = ["Placed", "on_device", "place"]
+__all__ = ["Listed", "Placed", "contiguous", "move_to_device", "place", "places_of_entries", "places_of_marks"]
 
-#: Work-groups to a compute unit, at most: each tells a number to the host.
+#: Greatest number of work-items of a work-group that lists marks.
+_WORK_GROUP = 128
+
+#: Most work-groups per compute unit of the kernel that checks indices: the host reads a number of each work-group.
 _GROUPS_PER_UNIT = 4
 
 
 @dataclass(frozen=True, eq=False)
+class Listed:
+    """Positions along an axis, in an array.
+
+    Attributes
+    ----------
+    values : numpy.ndarray or pyopencl.array.Array
+        On the host: int64, from 0 on, in range. On the device: the same if ``is_checked``; else the caller's integers.
+    is_checked : bool
+        Whether an array on the device came from a mask.
+    is_ascending : bool
+        Whether positions on the device are known to ascend strictly.
+    is_given : bool
+        Whether the caller gave an array on the device; then values of places are a device array, too.
+    """
+
+    values: Any
+    is_checked: bool = False
+    is_ascending: bool = False
+    is_given: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array of positions."""
+        return tuple(self.values.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of positions."""
+        return int(self.values.size)
+
+    @functools.cached_property
+    def ascends(self) -> bool:
+        """Whether the positions are known to ascend strictly; positions on the device are not read."""
+        if isinstance(self.values, np.ndarray):
+            return bool(np.all(np.diff(self.values.ravel()) > 0))
+        return self.is_ascending
+
+
+@dataclass(frozen=True, eq=False)
 class Placed:
-    """Positions on the device.
+    """Positions along an axis, on the device.
 
     Attributes
     ----------
     positions : pyopencl.array.Array
         Of the index type, from 0 on.
     outside : pyopencl.array.Array or None
-        Numbers that are 0 unless some indices were out of range; None if the host looked at them.
+        Numbers of indices out of range, by work-group; None if the host checked the indices.
     axis, length : int
-        Which axis they are for, and how many positions that has.
+        The axis, and its number of positions.
     """
 
     positions: cl_array.Array
@@ -50,14 +97,14 @@ class Placed:
         return int(self.positions.size)
 
     def as_dtype(self, queue: cl.CommandQueue, index: np.dtype[Any]) -> Placed:
-        """Return the same positions, which were checked, as an array of a dtype."""
+        """Return the positions, which were checked before, as an array of another dtype."""
         return Placed(convert(queue, "index", self.positions, index), None, self.axis, self.length)
 
     def enqueue_checks(self, chain: Chain) -> Callable[[], None]:
-        """Return a function that reads whether all indices were in range, after other reads or in place of one."""
+        """Return a function that raises an IndexError if an index was out of range; it reads the counts from the device."""
         outside = self.outside
         if outside is None:
-            return _in_range
+            return lambda: None
 
         def check() -> None:
             """Raise an IndexError if an index is out of range."""
@@ -69,10 +116,6 @@ class Placed:
         return check
 
 
-def _in_range() -> None:
-    """Raise nothing."""
-
-
 def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index: np.dtype[Any]) -> Placed:
     """Return listed positions as an array of a dtype on the device, one-dimensional, from the beginning of its buffer.
 
@@ -81,7 +124,7 @@ def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index:
     queue : pyopencl.CommandQueue
     listed : Listed
     axis, length : int
-        The axis that they are for, and how many positions that has.
+        The axis, and its number of positions.
     index : dtype
         int32 or int64.
 
@@ -90,14 +133,14 @@ def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index:
     ValueError
         The array lives in another context.
     """
-    array = on_device(queue, listed, index)
+    array = move_to_device(queue, listed, index)
     if listed.is_checked or isinstance(listed.values, np.ndarray):
         return Placed(array if array.dtype == index else convert(queue, "index", array, index), None, axis, length)
-    return Placed(*_wrap(queue, array, length, index), axis, length)
+    return Placed(*_resolve_negative(queue, array, length, index), axis, length)
 
 
-def on_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> cl_array.Array:
-    """Return listed positions, or unchecked indices, as a one-dimensional array that begins its buffer: of the host, of a dtype.
+def move_to_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> cl_array.Array:
+    """Return listed positions as a one-dimensional device array that begins its buffer; from the host, in dtype ``index``.
 
     Raises
     ------
@@ -112,10 +155,10 @@ def on_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> c
     return contiguous(queue, "index", values, np.dtype(values.dtype))
 
 
-def _wrap(
+def _resolve_negative(
     queue: cl.CommandQueue, indices: cl_array.Array, length: int, index: np.dtype[Any]
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the positions that indices stand for, and numbers whose sum is how many are out of range."""
+    """Return the positions of indices, negative ones counted from the end, and counts of indices out of range."""
     chain, n = Chain(queue, indices), indices.size
     built, record = chain.build(Positions(min(256, chain.device.max_work_group), name_of(index), name_of(indices.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
@@ -124,3 +167,50 @@ def _wrap(
     chain.launch(built, groups, *sizes, np.int64(length), indices, positions, outside)
     chain.finish(positions, outside)
     return positions, outside
+
+
+def contiguous(queue: cl.CommandQueue, name: str, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return the values of a device array of any strides in C order, as a one-dimensional array that begins its buffer."""
+    if array.ndim == 2 and not array.flags.c_contiguous:
+        array = dense_values(queue, array, "positive", np.dtype(array.dtype))
+    flat: cl_array.Array = array if array.ndim == 1 else array.reshape(array.size)  # type: ignore[no-untyped-call]
+    is_whole = not flat.offset and flat.flags.c_contiguous
+    return flat if is_whole and flat.dtype == dtype else convert(queue, name, flat, dtype)
+
+
+def places_of_marks(queue: cl.CommandQueue, mask: cl_array.Array) -> tuple[cl_array.Array, ...]:
+    """Return the positions along each axis at which a mask of one or two dimensions is True, in C order.
+
+    Waits for the device once, for the number of positions.
+
+    Raises
+    ------
+    ValueError
+        The mask lives in another context.
+    """
+    if not contexts_match(mask, queue.context):
+        raise ValueError("index: lives in another context than the matrix")
+    positions = _list_marks(queue, contiguous(queue, "index", mask, np.dtype(bool)))
+    if mask.ndim == 1:
+        return (positions,)
+    return regroup(queue, positions, positions, (0, 1), max(mask.shape[1], 1), np.dtype(positions.dtype))
+
+
+def places_of_entries(mask: Matrix) -> tuple[cl_array.Array, ...]:
+    """Return the rows and the columns of a sparse mask's entries that are True. Waits for the device once."""
+    mask.require_valid()
+    _, indices, indptr = without_zeros(mask.queue, mask.parts)
+    return rows_of(mask.queue, indptr, indices.size), indices
+
+
+def _list_marks(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
+    """Return the positions of nonzero marks, ascending."""
+    chain, n = Chain(queue, marks), marks.size
+    index = index_for(n)
+    built, _ = chain.build(MARKED.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
+    places = chain.scratch(n + 1, index)
+    enqueue_scan(chain, marks, places, n, kind="pointers")
+    positions = allocate(queue, "positions", int(chain.read(places, 1, n)[0]), index)
+    chain.launch_spread(built, n, places, positions)
+    chain.finish(positions)
+    return positions

@@ -10,8 +10,11 @@ from pyopencl import array as cl_array
 
 from clsparse_py._build.built import Built
 from clsparse_py._build.programs import note_asked
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device, describe
 from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.matrix import MatrixT, Parts, Structure
 from clsparse_py._matrix.structure import Facts
@@ -25,25 +28,50 @@ from clsparse_py._operations.indexing.kernels import (
     RowsAtOnce,
     RowsChunked,
 )
-from clsparse_py._operations.indexing.key import Listed
-from clsparse_py._operations.indexing.positions import on_device
-from clsparse_py._operations.indexing.thresholds import Thresholds
+from clsparse_py._operations.indexing.positions import Listed, move_to_device
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.partition import enqueue_parts
 from clsparse_py._primitives.path_tiles import OfPath, has_few_rows
 from clsparse_py._primitives.scan import enqueue_scan, summed_tile
-from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import run
 
-__all__ = ["Parts", "chunk", "like", "new_parts", "rows_at", "take_listed_rows", "take_marked_rows"]
-#: Work-items of a work-group, at most.
+__all__ = ["Parts", "Thresholds", "assemble_like", "choose_chunk", "new_parts", "rows_at", "take_listed_rows", "take_marked_rows"]
+
+#: Greatest number of work-items of a work-group.
 _WORK_GROUP = 128
 
 
-def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
-    """Return some rows of a matrix, in the order in which they are given; entries of a row keep theirs.
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """Thresholds of the selection of rows."""
 
-    Waits for the device once, to learn how many entries there are.
+    operation = "indexing"
+
+    #: Work-items of a work-group that looks up the lengths of rows: a work-group has many rows, a work-item few.
+    lengths_group: int = number(512, "work-items", on_cores=128, least=1)
+    #: Most work-groups per compute unit of kernels whose counts the host reads.
+    telling_groups: int = number(8, "work-groups", least=1)
+    #: Most work-groups per compute unit of kernels whose counts the host does not read.
+    groups_per_unit: int = number(64, "work-groups", least=1)
+    #: Most numbers that Python adds up faster than NumPy.
+    few_numbers: int = number(64, "numbers")
+    #: Chunks of rows and entries per core of a CPU device.
+    chunks_per_core: int = number(4, "chunks", least=1)
+    #: Least rows and entries of a chunk on CPU devices.
+    min_chunk: int = number(64, "rows and entries", least=1)
+    #: Most rows of a result that one launch gathers.
+    max_rows_at_once: int = number(1 << 10, "rows")
+    #: Most entries of a result that one launch gathers.
+    max_at_once: int = number(1 << 14, "entries")
+    #: Entries to a work-group of the one launch that gathers a small result.
+    entries_of_group: int = number(1 << 10, "entries", least=1)
+
+
+def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
+    """Return selected rows of a matrix, in the order of ``rows``; the order within a row stays.
+
+    Waits for the device once, for the number of entries.
 
     Parameters
     ----------
@@ -63,31 +91,31 @@ def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
     if rows and rows.step != 1:
         return take_listed_rows(A, np.arange(rows.start, rows.stop, rows.step))
     parts = A.parts
-    return like(A, (len(rows), A.shape[1]), _adjacent(A.queue, parts, rows.start if rows else 0, len(rows)))
+    return assemble_like(A, (len(rows), A.shape[1]), _copy_adjacent(A.queue, parts, rows.start if rows else 0, len(rows)))
 
 
 def take_listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> MatrixT:
-    """Return rows of a matrix, listed by an array of integers on host or device; those below 0 count from the end.
+    """Return the rows of a matrix that an array of integers lists, on host or device; negative numbers count from the end.
 
-    Waits for the device once, to learn how many entries there are. Raises as `rows_at`.
+    Waits for the device once, for the number of entries. Raises as `rows_at`.
     """
     row_list: np.ndarray[Any, Any] | cl_array.Array
     if isinstance(rows, np.ndarray):
         row_list = rows if rows.ndim == 1 and rows.flags.c_contiguous else rows.ravel()
     else:
-        row_list = on_device(A.queue, Listed(rows), A.indptr.dtype)
+        row_list = move_to_device(A.queue, Listed(rows), A.indptr.dtype)
     n, n_columns, facts, parts = row_list.size, A.shape[1], A.facts, A.parts
     longest = A.indices.size if facts is None or facts.longest is None else facts.longest
     if facts is not None and facts.canonical:
         longest = min(longest, n_columns)
     parts_of_rows = _gather_in_one_launch(A.queue, parts, row_list, n * longest)
-    return like(A, (n, n_columns), _gather(A.queue, parts, row_list) if parts_of_rows is None else parts_of_rows)
+    return assemble_like(A, (n, n_columns), _gather(A.queue, parts, row_list) if parts_of_rows is None else parts_of_rows)
 
 
 def take_marked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
-    """Return the rows of a matrix at which a mask on the device, a boolean for each row, is True.
+    """Return the rows of a matrix that a mask of booleans on the device selects; None for 2^31 rows or entries, and for no row.
 
-    Waits for the device once, to learn how many rows and entries these are. None of a matrix of 2^31 rows or entries, or of none.
+    Waits for the device once, for the numbers of rows and entries.
 
     Raises
     ------
@@ -96,53 +124,52 @@ def take_marked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
     """
     if max(A.shape[0], A.indices.size) > INT32_MAX or not A.shape[0]:
         return None
-    marks = on_device(A.queue, Listed(mask), np.dtype(bool))
-    parts = _mask(A.queue, A.parts, marks)
-    return None if parts is None else like(A, (parts[2].size - 1, A.shape[1]), parts)
+    marks = move_to_device(A.queue, Listed(mask), np.dtype(bool))
+    parts = _gather_marked(A.queue, A.parts, marks)
+    return assemble_like(A, (parts[2].size - 1, A.shape[1]), parts)
 
 
-def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
-    """Return a matrix of A's class, whose rows are sorted or canonical if A's are and entries were taken ``in_order``."""
+def assemble_like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
+    """Return a matrix of A's class from parts; it is canonical if A is and its entries were taken ``in_order``."""
     data, indices, indptr = parts
     facts_of_a, facts = A.facts, None
-    # Some rows of a matrix that is unsorted, or has duplicates, may be sorted and free of them: that is not known.
+    # Selected rows of a matrix that is not canonical may be canonical by chance: that is not known.
     if facts_of_a is not None and facts_of_a.canonical and in_order:
         facts = Facts(indices.size, sorted=True, canonical=True)
     return A.assembled(Structure(A.queue, shape, indices, indptr, facts), data)
 
 
-def chunk(device: Device, n: int) -> int:
-    """Return how many of n rows and entries a work-item takes on a CPU device."""
+def choose_chunk(device: Device, n: int) -> int:
+    """Return the size of a work-item's chunk of n rows and entries on a CPU device."""
     limits = Thresholds.of(device)
     return max(-(-n // (device.compute_units * limits.chunks_per_core)), limits.min_chunk)
 
 
 def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Parts:
-    """Return arrays of a matrix, of the dtypes and from the allocator of another's."""
+    """Allocate the parts of a matrix, of the dtypes and by the allocator of another matrix's parts."""
     data, _, indptr = parts
     offsets = allocate(queue, "indptr of the result", n_rows + 1, indptr.dtype, data.allocator)
-    return *_new_entries(queue, parts, nnz), offsets
+    return *_allocate_entries(queue, parts, nnz), offsets
 
 
-def _new_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return arrays for the values and the columns of entries, of the dtypes and from the allocator of a matrix."""
+def _allocate_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
+    """Allocate the values and the columns of entries, of the dtypes and by the allocator of a matrix's parts."""
     data, indices, _ = parts
     sizes_and_dtypes = (nnz, data.dtype), (nnz, indices.dtype)
     values, columns = allocate_each(queue, "the entries of the result", sizes_and_dtypes, data.allocator)
     return values, columns
 
 
-def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
-    """Return the parts of n rows from the first on: copies."""
+def _copy_adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
+    """Return the parts of n adjacent rows, which are copied."""
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype
-    built, record = chain.build(OFFSETS.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
+    built, _ = chain.build(OFFSETS.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
     offsets = allocate(queue, "indptr of the result", n + 1, index, data.allocator)
     bounds = chain.scratch(2, index)
-    groups, sizes = spread(chain.device, n + 1, record.work_group)
-    chain.launch(built, groups, *sizes, np.uint64(first), indptr, offsets, bounds)
+    chain.launch_spread(built, n + 1, np.uint64(first), indptr, offsets, bounds, groups_per_unit=16)
     begin, nnz = (int(bound) for bound in chain.read(bounds, 2))
-    entries = _new_entries(queue, parts, nnz)
+    entries = _allocate_entries(queue, parts, nnz)
     chain.copy(entries[0], data, nnz, 0, begin)
     chain.copy(entries[1], indices, nnz, 0, begin)
     chain.finish(*entries, offsets)
@@ -150,7 +177,7 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
 
 
 def _gather(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
-    """Return the parts of rows in any order.
+    """Return the parts of listed rows, which are gathered.
 
     Parameters
     ----------
@@ -161,26 +188,26 @@ def _gather(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any]
     """
     data, _, indptr = parts
     n, n_rows, index = row_list.size, indptr.size - 1, indptr.dtype
-    chain, row_list = _begin(queue, parts, row_list)
+    chain, row_list = _begin_chain(queue, parts, row_list)
     gather = _build_gather(chain, index, data.dtype, n, name_of(row_list.dtype))
-    groups = _shares(chain.device, n, index)[0]
+    groups = _share_rows(chain.device, n, index)[0]
     starts = allocate(queue, "indptr of the result", n + 1, index, data.allocator)
     totals = chain.scratch(2 * groups, np.int64)
     run(chain, _enqueue_lengths, (row_list, indptr, starts, totals), n, n_rows)
-    nnz, n_outside = _totals(chain.device, chain.read(totals, 2 * groups))
+    nnz, n_outside = _sum_totals(chain.device, chain.read(totals, 2 * groups))
     if n_outside:
-        raise _outside(n_outside, n, n_rows)
+        raise _range_error(n_outside, n, n_rows)
     if nnz > np.iinfo(index).max:
         return _gather(queue, with_index(queue, parts, np.dtype(np.int64)), row_list)
-    entries = _new_entries(queue, parts, nnz)
+    entries = _allocate_entries(queue, parts, nnz)
     if nnz:
         _enqueue_gather(chain, gather, row_list, n, starts, parts, entries)
     chain.finish(*entries, starts)
     return *entries, starts
 
 
-def _totals(device: Device, numbers_of_groups: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """Return the sums of the first and of the second number that each work-group told."""
+def _sum_totals(device: Device, numbers_of_groups: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """Return the sums of the first and of the second numbers of all work-groups: entries, and indices out of range."""
     if numbers_of_groups.size <= Thresholds.of(device).few_numbers:  # NumPy takes microseconds to begin a sum
         numbers = numbers_of_groups.tolist()
         return sum(numbers[::2]), sum(numbers[1::2])
@@ -188,13 +215,15 @@ def _totals(device: Device, numbers_of_groups: np.ndarray[Any, Any]) -> tuple[in
     return entries, outside
 
 
-def _outside(n_outside: int, n: int, n_rows: int) -> IndexError:
-    """Return the error of indices out of range."""
+def _range_error(n_outside: int, n: int, n_rows: int) -> IndexError:
+    """Return the IndexError for row indices out of range."""
     return IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
 
 
-def _begin(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array) -> tuple[Chain, cl_array.Array]:
-    """Return a chain that reads a matrix and a list of its rows, and the list on the device."""
+def _begin_chain(
+    queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array
+) -> tuple[Chain, cl_array.Array]:
+    """Return a chain that reads a matrix and a list of row indices, and the list on the device."""
     if not isinstance(row_list, np.ndarray):
         return Chain(queue, row_list, *parts), row_list
     chain = Chain(queue, *parts)
@@ -204,24 +233,24 @@ def _begin(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] 
 def _gather_in_one_launch(
     queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array, room: int
 ) -> Parts | None:
-    """Return the parts of few rows, made by one launch in memory for as many entries as they may have; None of more rows."""
+    """Return the parts of few listed rows by one launch, in memory for ``room`` entries; None if rows or entries are many."""
     data, indices, indptr = parts
     n, n_rows, index, limits = row_list.size, indptr.size - 1, indptr.dtype, Thresholds.of(describe(queue.device))
     if n > limits.max_rows_at_once or not 0 < room <= limits.max_at_once:
         return None
-    chain, listed = _begin(queue, parts, row_list)
+    chain, listed = _begin_chain(queue, parts, row_list)
     kind = _gather_in_one_launch, index, data.dtype, row_list.dtype
     kernel = chain.worked_out(kind, lambda: _build_gather_in_one_launch(chain, *kind[1:]))
     if not kernel or n > kernel[1]:
         return None
     note_asked(kernel[:1])
     starts = allocate(chain.queue, "indptr of the result", n + 1, index, data.allocator)
-    values, columns = _new_entries(chain.queue, parts, room)
+    values, columns = _allocate_entries(chain.queue, parts, room)
     groups = min(-(-room // limits.entries_of_group), chain.device.compute_units)
     chain.launch(kernel[0], groups, np.uint32(n), np.int64(n_rows), listed, indptr, indices, data, starts, columns, values)
     nnz = int(chain.read(starts, 1, n)[0])
     if nnz < 0:
-        raise _outside(-nnz, n, n_rows)
+        raise _range_error(-nnz, n, n_rows)
     shorten(columns, nnz)
     shorten(values, nnz)
     return values, columns, starts
@@ -230,17 +259,17 @@ def _gather_in_one_launch(
 def _build_gather_in_one_launch(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], list_dtype: np.dtype[Any]
 ) -> tuple[Built, int] | tuple[()]:
-    """Return the kernel of `_gather_in_one_launch`, and how many rows it takes; nothing among plain kernels."""
+    """Return the kernel of `_gather_in_one_launch`, and the most rows that it takes; nothing on plain devices."""
     if chain.device.is_plain:
         return ()
     built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(list_dtype)))
     return built, record.work_group * record.items
 
 
-def _shares(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int]:
-    """Return how the lengths of n rows are shared out: work-groups, rows of each, and its work-items.
+def _share_rows(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int]:
+    """Return how n rows are divided for the look-up of their lengths: work-groups, rows and work-items of a work-group.
 
-    Work-groups take as many rows as tiles of the scan have, which then needs no launch for their sums.
+    A work-group takes as many rows as a tile of the scan has, so that the scan needs no launch for sums of tiles.
     """
     group = min(Thresholds.of(device).lengths_group, device.max_work_group)
     tile = summed_tile(device, index, index, n + 1) or group * -(
@@ -259,9 +288,9 @@ def _enqueue_lengths(
     n_rows: int,
 ) -> None:
     """Enqueue the row pointers of the result's n rows, and the totals that the host reads."""
-    groups, tile, group = _shares(chain.device, n, indptr.dtype)
+    groups, tile, group = _share_rows(chain.device, n, indptr.dtype)
     built, record = chain.build(Lengths(group, name_of(indptr.dtype), name_of(row_list.dtype)))
-    # On CPU devices a work-item takes adjacent rows; elsewhere rows at a stride.
+    # A work-item takes adjacent rows on CPU devices, rows at a stride elsewhere.
     span = -(-tile // record.work_group)
     how = (span, 1, span) if chain.device.lanes_are_loops else (1, record.work_group, tile)
     sums = chain.scratch(groups + 1, indptr.dtype)
@@ -269,20 +298,20 @@ def _enqueue_lengths(
     enqueue_scan(chain, starts, starts, n, kind="pointers", tile_sums=(sums, tile))
 
 
-def _mask(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts | None:
-    """Return the parts of rows that are marked, of fewer than 2^31 rows and entries."""
+def _gather_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts:
+    """Return the parts of marked rows, for fewer than 2^31 rows and entries."""
     data, _, indptr = parts
     chain, n, index = Chain(queue, marks, *parts), indptr.size - 1, indptr.dtype
     gather = _build_gather(chain, index, data.dtype, n)
-    pointing, record = chain.build(MASKED_POINTERS.record(_group(chain.device), name_of(index)))
+    pointing, _ = chain.build(MASKED_POINTERS.record(_work_group_of(chain.device), name_of(index)))
     places = allocate(queue, "workspace", n + 1, np.dtype(np.int64))
     run(chain, _enqueue_masked, (marks, indptr, places), n)
     n_rows, nnz = divmod(int(chain.read(places, 1, n)[0]), 1 << 32)
     offsets = allocate(queue, "indptr of the result", n_rows + 1, index, data.allocator)
-    entries = _new_entries(queue, parts, nnz)
+    entries = _allocate_entries(queue, parts, nnz)
     starts = chain.scratch(n + 1, index)
-    groups, sizes = spread(chain.device, n + 1, record.work_group, Thresholds.of(chain.device).groups_per_unit)
-    chain.launch(pointing, groups, *sizes, np.uint64(n), places, starts, offsets)
+    groups_per_unit = Thresholds.of(chain.device).groups_per_unit
+    chain.launch_spread(pointing, n + 1, np.uint64(n), places, starts, offsets, groups_per_unit=groups_per_unit)
     if nnz:
         _enqueue_gather(chain, gather, None, n, starts, parts, entries)
     chain.finish(*entries, offsets)
@@ -290,22 +319,21 @@ def _mask(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts 
 
 
 def _enqueue_masked(chain: Chain, marks: cl_array.Array, indptr: cl_array.Array, places: cl_array.Array, n: int) -> None:
-    """Enqueue where marked rows, and their entries, go."""
-    built, record = chain.build(MASKED.record(_group(chain.device), name_of(indptr.dtype)))
-    groups, sizes = spread(chain.device, n, record.work_group, Thresholds.of(chain.device).groups_per_unit)
-    chain.launch(built, groups, *sizes, marks, indptr, places)
+    """Enqueue the scan of marked rows and of their entries, which gives their places in the result."""
+    built, _ = chain.build(MASKED.record(_work_group_of(chain.device), name_of(indptr.dtype)))
+    chain.launch_spread(built, n, marks, indptr, places, groups_per_unit=Thresholds.of(chain.device).groups_per_unit)
     enqueue_scan(chain, places, places, n, kind="pointers")
 
 
-def _group(device: Device) -> int:
-    """Return how many work-items a work-group of the kernels for pointers has."""
+def _work_group_of(device: Device) -> int:
+    """Return the work-items of a work-group of the kernels that write row pointers."""
     return min(_WORK_GROUP, device.max_work_group)
 
 
 def _build_gather(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], n_rows: int, list_dtype: str = ""
 ) -> tuple[Built, Rows | RowsChunked]:
-    """Return the built kernel that gathers rows, and its record; ``list_dtype`` is that of the list of rows, "" if none."""
+    """Return the built kernel that gathers rows, and its record; ``list_dtype`` is the dtype of the row list, "" without one."""
     if chain.device.lanes_are_loops:
         return chain.build(RowsChunked(1, name_of(index), dtype.itemsize, list_dtype))
     is_few = has_few_rows(n_rows)
@@ -322,7 +350,7 @@ def _enqueue_gather(
     parts: Parts,
     out_entries: tuple[cl_array.Array, cl_array.Array],
 ) -> None:
-    """Enqueue the ``gather`` of the n rows of ``row_list``, or else of those that have entries, to known places of the result."""
+    """Enqueue the gather of the n rows of ``row_list`` or, without a list, of the rows with entries in the result."""
     data, indices, indptr = parts
     out_data, out_indices = out_entries
     nnz, of_index = out_indices.size, indptr.dtype.type
@@ -332,5 +360,5 @@ def _enqueue_gather(
     if isinstance(record, OfPath):
         chain.launch(built, -(-(n + nnz) // record.tile), of_index(n), *arrays)
         return
-    n_parts, *cut = enqueue_parts(chain, starts, n, nnz, chunk(chain.device, n + nnz))
+    n_parts, *cut = enqueue_parts(chain, starts, n, nnz, choose_chunk(chain.device, n + nnz))
     chain.launch(built, -(-n_parts // record.work_group), of_index(n_parts), *cut, *arrays)

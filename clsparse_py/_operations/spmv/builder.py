@@ -309,7 +309,7 @@ class Builder:
         self._combine = launch
 
     def add_all(self, decision: Decision) -> None:
-        """Add the launches for all rows.
+        """Add the launches of the decided kernels, for all rows.
 
         Raises
         ------

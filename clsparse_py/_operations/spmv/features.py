@@ -119,7 +119,7 @@ class Inspected:
     features: Features
 
     def cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
-        """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
+        """Cut A into parts of equal weight: return their number, and arrays of the rows, entries and cuts where parts begin."""
         return cut_into_parts(self.queue, self.indptr, self.features.n_rows, self.features.nnz, step, row_weight, slack)
 
 

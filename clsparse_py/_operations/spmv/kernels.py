@@ -80,7 +80,7 @@ class Subvector(ProductKernel):
     def legal(
         cls, device: Device, arithmetic: Arithmetic, scaled: bool, lanes: int, work_group: int, unroll: int, binned: bool
     ) -> Subvector:
-        """Return the record with the nearest parameters that are legal on a device."""
+        """Return the kernel's record with the nearest parameters that are legal on a device."""
         lanes = power_of_two_at_most(min(lanes, device.max_work_group))
         work_group = nearest_work_group(work_group, lanes, device.max_work_group)
         portability = device.portability.at_most(device.portability.lane_width if lanes > 1 else 1)
@@ -127,7 +127,7 @@ class VectorLong(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, unroll: int) -> VectorLong:
-        """Return the record with the nearest parameters that are legal on a device."""
+        """Return the kernel's record with the nearest parameters that are legal on a device."""
         work_group = power_of_two_at_most(min(work_group, device.max_work_group))
         return cls(work_group, arithmetic, device.portability, scaled, unroll)
 
@@ -218,19 +218,19 @@ class Adaptive(_Staging):
         short_row: int = 32,
         lanes: int = 32,
     ) -> Adaptive:
-        """Return the record with the nearest parameters that are legal on a device and fit its local memory."""
+        """Return the kernel's record with the nearest parameters that are legal on a device and fit its local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         lanes = min(lanes, _power_of_two_dividing(work_group))
         record = cls(work_group, arithmetic, device.portability, scaled, items, lanes, parts, short_row)
         return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     def with_room(self, longest_rest: int) -> Adaptive:
-        """Return the record for parts that may take ``longest_rest`` entries more of a row: staged only if these are few."""
+        """Return the record for parts that may take ``longest_rest`` more entries of their last row."""
         return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group, at most: rows may have rests, and lanes may have to exchange through it."""
+        """Greatest bytes of local memory of a work-group, with room for rests of rows and for exchange between lanes."""
         value, index = self.arithmetic.result.itemsize, 4 if self.arithmetic.index == "int32" else 8
         room = self.capacity + (self.work_group if self.parts != "even" else 0)
         return value * (room + self.work_group) + index * (room // (self.short_row + 1) + 1) + 4
@@ -273,7 +273,7 @@ class Streamed(_Staging):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Streamed:
-        """Return the record with the nearest parameters that are legal on a device and fit its local memory."""
+        """Return the kernel's record with the nearest parameters that are legal on a device and fit its local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         return device.fitting(
             _shrink(cls(work_group, arithmetic, device.portability, scaled, items)), operator.attrgetter("local_memory")
@@ -291,7 +291,7 @@ class Streamed(_Staging):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group, at most."""
+        """Greatest bytes of local memory of a work-group."""
         index = 4 if self.arithmetic.index == "int32" else 8
         box = self.work_group * self.arithmetic.result.itemsize
         return self.capacity * (np.dtype(self.arithmetic.a).itemsize + index) + box
@@ -341,7 +341,7 @@ class Merge(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Merge:
-        """Return the record with the nearest parameters that are legal on a device and fit its local memory."""
+        """Return the kernel's record with the nearest parameters that are legal on a device and fit its local memory."""
         # Work-items of the merge kernel exchange values through local memory alone.
         work_group = max(1, min(work_group, device.max_work_group))
         record = cls(work_group, arithmetic, device.portability.at_most(1), scaled, items)
@@ -440,7 +440,7 @@ class Chunked(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
-        """Return the record with the nearest parameters that are legal on a device."""
+        """Return the kernel's record with the nearest parameters that are legal on a device."""
         # Compilers that vectorise across work-items (those with sub-groups) also gather well.
         vectors: Literal["none", "uneven", "all"] = "all" if device.portability.lane_width > 1 else "uneven"
         if arithmetic.vector_operations is None:
@@ -534,7 +534,7 @@ class CountFeatures(OfStructure):
 
     @property
     def n_classes(self) -> int:
-        """Classes of row lengths: empty, and one for each power of two that a length can be up to."""
+        """Number of classes of row lengths: empty rows, and rows of up to each power of two."""
         return 33 if self.index == "int32" else 65
 
     @property

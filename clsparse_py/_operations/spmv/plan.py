@@ -152,7 +152,7 @@ class SpmvPlan(SetOnce, Repeating):
 
     @door()
     def bind(self, A: Matrix, x: cl_array.Array, out: cl_array.Array, *, semiring: Semiring = plus_times) -> BoundProduct:
-        """Return a function of no arguments that computes ``out = A @ x`` anew at each call, with as little as it takes.
+        """Return a function of no arguments that computes ``out = A @ x`` at each call, with the least work of the host.
 
         Parameters
         ----------

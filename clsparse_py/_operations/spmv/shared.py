@@ -113,7 +113,7 @@ class _Part:
         self.plan.in_force(self.matrix).build(self.matrix, x, y, **scale)
 
     def run(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Enqueue the product of the part. The device begins while the host goes on to the next one."""
+        """Enqueue the part's product, which its device begins while the host goes on to the next part."""
         queue = x.queue or self.queue
         note_written(y, self.plan.in_force(self.matrix).execute(self.matrix, x, y, queue=queue, **scale)[-1])
         queue.flush()
@@ -207,7 +207,7 @@ class SharedSpmvPlan(SetOnce):
         return SharedExplanation(parts, f"rows in order, by {self._rule}")
 
     def refresh(self, A: Matrix) -> None:
-        """Take A's values anew. `spmv` does so for another matrix, or other `A.data`; values written in place are to be told of.
+        """Take A's values again after they were written in place; `spmv` does so itself for another matrix or other `A.data`.
 
         Parameters
         ----------

@@ -321,7 +321,7 @@ def atomics(
     values = A.data if valued else None
     order_group, items = fit_tile(device, work_group or 256, 8, entry_bytes=12)
     order = chain.build(Order(order_group, name_of(dtype), _value_bytes(values), items))[1]
-    # The bound is no length of this matrix, which would be another kind of call for each matrix.
+    # `short` does not depend on the longest row, so that matrices of one size share a recording.
     short = min(SHORT, order.work_group * order.items // 2)
     if longest <= short:
         run(chain, _enqueue_ordering, (indptr, pairs, values, indices, to_values), n_cols, n, order, short)

@@ -1,14 +1,16 @@
-"""Choose a method, transpose by it, and keep the permutation for new values."""
+"""Choose a method, transpose by it, and keep the permutation for new values; small matrices take one launch."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py._build.built import Built
 from clsparse_py._build.plain import door
 from clsparse_py._build.programs import note_asked
 from clsparse_py._decisions import profiles
@@ -21,11 +23,13 @@ from clsparse_py._matrix.placement import place_part, value_dtype
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._memory.memory import allocate, form_of
 from clsparse_py._memory.overlap import require_inside
-from clsparse_py._operations.transpose.choose import Strategy, features_of, parse
+from clsparse_py._operations.transpose.choose import Strategy, Thresholds, features_of, parse
+from clsparse_py._operations.transpose.kernels import AtOnce
 from clsparse_py._operations.transpose.methods import METHODS, LongRowsError, NotSymmetricError, Pattern, allocate_result
-from clsparse_py._operations.transpose.single_launch import transpose_in_one_launch
+from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.permute import enqueue_permute, record_permute
 from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import Recording, record
 from clsparse_py._run.transfer import contexts_match
 
 if TYPE_CHECKING:
@@ -35,10 +39,12 @@ __all__ = [
     "Explanation",
     "Permutation",
     "TransposePlan",
+    "TransposedArrays",
     "Verdict",
     "attempt",
     "find_permutation",
     "run",
+    "transpose_in_one_launch",
     "transpose_once",
 ]
 
@@ -182,6 +188,67 @@ def _tries_gather_first(A: Matrix, strategy: Strategy) -> bool:
     if "gather" in dict(strategy.limits) or A.shape[0] != A.shape[1]:
         return False
     return A.structure.transposed if symmetry is None else symmetry.verified
+
+
+class TransposedArrays(NamedTuple):
+    """The arrays of a transposed matrix: `moved` has values, or positions of entries."""
+
+    indptr: cl_array.Array
+    indices: cl_array.Array
+    moved: cl_array.Array
+
+
+def transpose_in_one_launch(A: Matrix, *, valued: bool) -> TransposedArrays | None:
+    """Return the transposed of a small matrix, by one launch of one work-group; None if rows, columns and entries are too many.
+
+    Parameters
+    ----------
+    A : Matrix
+        Valid.
+    valued : bool
+        Whether values of A are moved; else positions of entries are moved: the permutation that a plan keeps.
+    """
+    structure = A.structure
+    data = A.data
+    value_dtype = data.dtype if valued else structure.indptr.dtype
+    call = structure.get_plan((AtOnce, value_dtype, valued), lambda: _record_small(structure, value_dtype, valued))
+    if call is None:
+        return None
+    recording, forms = call
+    note_asked(recording.kernels)
+    inputs = (structure.indptr, structure.indices, data) if valued else (structure.indptr, structure.indices)
+    return TransposedArrays(*recording.make(structure.queue, "the transposed", inputs, forms, data.allocator))
+
+
+def _record_small(
+    structure: Structure, value_dtype: np.dtype[Any], valued: bool
+) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
+    """Return the recording of a structure's transposition, and the forms of its results; None if the kernel does not take it."""
+    sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
+    chain = Chain(structure.queue)
+    if not sizes[2] or sum(sizes) > Thresholds.of(chain.device).max_at_once:
+        return None
+
+    def work_out() -> Recording | None:
+        """Return the recording of the launch; None if the device is plain, or the matrix too large for its kernel."""
+        if chain.device.is_plain:
+            return None
+        built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), value_dtype.itemsize if valued else 0))
+        if sum(sizes) > kernel.places:
+            return None
+        input_dtypes = index, index, *((value_dtype,) * valued)
+        return record(chain, functools.partial(_enqueue_small, built, *sizes), (*input_dtypes, index, index, value_dtype))
+
+    recording = chain.worked_out((AtOnce, index, value_dtype, valued, *sizes), work_out)
+    sizes_and_dtypes = (sizes[1] + 1, index), (sizes[2], index), (sizes[2], value_dtype)
+    return (
+        None if recording is None else (recording, tuple(form_of(structure.context, n, dtype) for n, dtype in sizes_and_dtypes))
+    )
+
+
+def _enqueue_small(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:
+    """Enqueue the launch of the one work-group that transposes a matrix."""
+    chain.launch(built, 1, np.uint32(n_rows), np.uint32(n_columns), np.uint32(nnz), *arrays)
 
 
 def _transposed_structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> Structure:

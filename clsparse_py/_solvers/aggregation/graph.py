@@ -9,7 +9,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._formats.canonical import with_marked
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.construct.tiles import tiles, work_group_of
+from clsparse_py._operations.construct.tiles import divide_tiles, work_group_of
 from clsparse_py._operations.reductions.sums import diagonal_on_device
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain, spread
@@ -53,7 +53,7 @@ def select_strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | No
     chain, index = Chain(queue, *parts, diagonal), indptr.dtype
     built, record = chain.build(Strength(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
     strong = allocate(queue, "marks", indices.size, np.dtype(np.uint8))
-    groups, sizes = tiles(chain.device, indices.size, record.work_group)
+    groups, sizes = divide_tiles(chain.device, indices.size, record.work_group)
     scalars = index.type(indptr.size - 1), np.zeros(0, data.dtype).real.dtype.type(theta)
     chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, diagonal, strong)
     chain.finish(strong)
@@ -84,7 +84,7 @@ def compute_smoothing_values(A: Matrix, inverse: cl_array.Array, gain: float, fi
     chain, index = Chain(queue, *A.parts, inverse), indptr.dtype
     built, record = chain.build(Smoothing(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
     values = allocate(queue, "values", data.size, data.dtype)
-    groups, sizes = tiles(chain.device, indices.size, record.work_group)
+    groups, sizes = divide_tiles(chain.device, indices.size, record.work_group)
     scalars = index.type(indptr.size - 1), index.type(first), np.zeros(0, data.dtype).real.dtype.type(gain)
     chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, inverse, values)
     chain.finish(values)

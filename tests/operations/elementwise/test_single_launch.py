@@ -10,8 +10,8 @@ from supposed import suppose
 
 from clsparse_py import csr_array
 from clsparse_py._build import programs
-from clsparse_py._operations.elementwise.thresholds import Thresholds
 from clsparse_py._operations.elementwise.union import combine
+from clsparse_py._operations.elementwise.union_kernels import Thresholds
 
 
 def kernels(left: csr_array, right: csr_array) -> tuple[csr_array, list[str]]:

@@ -19,8 +19,8 @@ from clsparse_py import csr_array
 from clsparse_py._device.device import describe
 from clsparse_py._operations.elementwise import union
 from clsparse_py._operations.elementwise.operators import OPERATORS
-from clsparse_py._operations.elementwise.thresholds import Thresholds
 from clsparse_py._operations.elementwise.union import combine
+from clsparse_py._operations.elementwise.union_kernels import Thresholds
 
 AXES: Mapping[str, Any] = {
     "operator": [operator.name for operator in OPERATORS.values() if not operator.opposite],

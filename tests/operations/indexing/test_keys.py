@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from clsparse_py._operations.indexing.key import Listed, parse
+from clsparse_py._operations.indexing.key import parse
+from clsparse_py._operations.indexing.positions import Listed
 
 SHAPE = (5, 6)
 KEYS = (

@@ -17,7 +17,7 @@ from clsparse_py._build import programs
 from clsparse_py._device.device import describe
 from clsparse_py._operations.transpose.choose import Thresholds
 from clsparse_py._operations.transpose.kernels import AtOnce
-from clsparse_py._operations.transpose.single_launch import transpose_in_one_launch
+from clsparse_py._operations.transpose.plan import transpose_in_one_launch
 
 #: Rows, columns and entries: squares, one row, one column, more of each than the others, as much as there is room for.
 SIZES = (
