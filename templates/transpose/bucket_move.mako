@@ -156,7 +156,7 @@ void ${name}(
 % endfor
     }
 
-    // The row of each entry: the last row that begins at or before it. Marks are padded, so that no two lanes meet in a bank.
+    // An entry's row is the last row that begins at or before the entry. Marks are padded, so that no two lanes meet in a bank.
     local uint *marks = (local uint *)pool;
     for (uint i = me; i < ${-(-(tile + tile // items) // 4)}; i += ${work_group})
         pool[i] = (ulong2)(0);

@@ -20,7 +20,7 @@ from clsparse_py._memory.memory import allocate_each
 from clsparse_py._operations.construct.tiles import Thresholds, divide_tiles, work_group_of
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._primitives.permute import Moving
-from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import run
 
 __all__ = ["BLOCK_PAIR", "Block", "BlockAlone", "BlockEntries", "BlockRow", "BlockRows", "stack"]
@@ -142,13 +142,13 @@ class _Kernels:
     def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> None:
         group, name, value_bytes = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
         if 1 in blocks:
-            self.alone, self.of_alone = chain.build(BlockAlone(group, name, value_bytes))
+            self.alone, _ = chain.build(BlockAlone(group, name, value_bytes))
         if 2 in blocks:
-            self.pair, self.of_pair = chain.build(BLOCK_PAIR.record(group, name))
+            self.pair, _ = chain.build(BLOCK_PAIR.record(group, name))
         if blocks & {0, 3}:
-            self.rows, self.of_rows = chain.build(BlockRows(group, name))
+            self.rows, _ = chain.build(BlockRows(group, name))
         if blocks & {2, 3}:
-            self.entries, self.of_entries = chain.build(BlockEntries(work_group_of(chain.device), name, value_bytes))
+            self.entries, _ = chain.build(BlockEntries(work_group_of(chain.device), name, value_bytes))
 
 
 def _enqueue_rows(
@@ -176,7 +176,7 @@ def _enqueue_rows(
 def _enqueue_row(
     chain: Chain, kernels: _Kernels, row: _RowKind, of_blocks: list[Parts], result: Parts, first_row: int, first_entry: int
 ) -> None:
-    """Enqueue making the rows of a row of blocks, the first of which begins with an entry."""
+    """Enqueue the kernels for a row of two or more blocks, from a first row and a first entry of the result on."""
     n_rows, blocks = row
     data, indices, indptr = result
     of_index, begin = indptr.dtype.type, np.uint64(first_row)
@@ -184,8 +184,7 @@ def _enqueue_row(
     base = of_index(first_entry)
     if len(blocks) == 2:
         left_pointers, right_pointers = pointers
-        groups, sizes = spread(chain.device, n_rows + 1, kernels.of_pair.work_group, 64)
-        chain.launch(kernels.pair, groups, *sizes, base, begin, left_pointers, right_pointers, indptr)
+        chain.launch_spread(kernels.pair, n_rows + 1, base, begin, left_pointers, right_pointers, indptr)
         # Left entries stand behind the right block's earlier rows, right entries behind the left block's same row, too.
         shifts = [(right_pointers, 0), (left_pointers, 1)]
     else:
@@ -194,10 +193,11 @@ def _enqueue_row(
         together = chain.scratch(len(blocks) * (n_rows + 1), indptr.dtype)
         for place, pointer in enumerate(pointers):
             chain.copy(together, pointer, n_rows + 1, place * (n_rows + 1))
-        chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *shape, base, begin, together, indptr, offsets)
+        groups = n_rows // kernels.rows.parameters.work_group + 1
+        chain.launch(kernels.rows, groups, *shape, base, begin, together, indptr, offsets)
         base, shifts = of_index(0), [(offsets, place * n_rows) for place in range(len(blocks))]
     for (nnz, column), block, (shift, shift_begin) in zip(blocks, of_blocks, shifts, strict=True):
-        groups, spans = divide_tiles(chain.device, nnz, kernels.of_entries.work_group)
+        groups, spans = divide_tiles(chain.device, nnz, kernels.entries.parameters.work_group)
         numbers = *spans, of_index(n_rows), of_index(column), base, np.uint64(shift_begin)
         chain.launch(kernels.entries, groups, *numbers, block[2], block[1], block[0], shift, indices, data)
 
@@ -219,11 +219,11 @@ def _enqueue_alone(
     limits = Thresholds.of(chain.device)
     copied = not chain.device.lanes_are_loops and n_all > limits.max_moved and not any(columns)
     n_moved = 0 if copied else n_all
-    groups, sizes = spread(chain.device, max(n_moved, n_pointers), kernels.of_alone.work_group, limits.moving_groups_per_unit)
     numbers = map(np.uint64, (n_moved, n_pointers, lengths[0], rows[0][0], first_entry, first_row))
     of_columns = map(indptr.dtype.type, (columns[0], columns[-1]))
     arrays = (part for block in (of_blocks[0], of_blocks[-1]) for part in block[::-1])
-    chain.launch(kernels.alone, groups, *sizes, *numbers, *of_columns, *arrays, indptr, indices, data)
+    arguments = *numbers, *of_columns, *arrays, indptr, indices, data
+    chain.launch_spread(kernels.alone, max(n_moved, n_pointers), *arguments, groups_per_unit=limits.moving_groups_per_unit)
     if copied:
         for length, block in zip(lengths, of_blocks, strict=True):
             chain.copy(data, block[0], length, first_entry)

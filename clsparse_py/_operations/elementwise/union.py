@@ -222,7 +222,7 @@ def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bo
     return dtype, needs_fp64(dtype)
 
 
-def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array.Array, ...] | None:
+def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> Parts | None:
     """Return the parts of an operator's result on two small matrices; None if they are large, or not known to be canonical.
 
     Waits for the device once.
