@@ -13,9 +13,8 @@ from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._memory.workspace import Workspace, counting
 from clsparse_py._operations.spgemm.accumulator import Result
 from clsparse_py._operations.spgemm.arguments import check_limits, check_operands, memory_limit_of, types_of
-from clsparse_py._operations.spgemm.estimate import Estimate, spgemm_estimate
+from clsparse_py._operations.spgemm.estimate import Estimate, min_bytes, spgemm_estimate
 from clsparse_py._operations.spgemm.explanation import Explanation
-from clsparse_py._operations.spgemm.min_workspace import min_bytes
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.registry import METHODS, Method
@@ -255,10 +254,9 @@ def spgemm_plan(
     workspace = Workspace(memory_limit_of(describe(A.queue.device), memory_limit))
     if mask is not None or complement or not structural or accum is not None:
         # The module is loaded when it is asked for, as few processes use it.
-        from clsparse_py._operations.spgemm.masked_plan import MaskedPlan, check_terms
+        from clsparse_py._operations.spgemm.masked_plan import MaskedPlan
 
-        terms = check_terms(mask, complement=complement, structural=structural, accum=accum)
-        return MaskedPlan(A, B, request, terms, workspace)
+        return MaskedPlan(A, B, request, workspace, mask, complement=complement, structural=structural, accum=accum)
     return SpgemmPlan(A, B, request, workspace)
 
 

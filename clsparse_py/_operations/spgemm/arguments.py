@@ -16,7 +16,7 @@ from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import Semiring, plus_times
 
-__all__ = ["check_limits", "check_operands", "memory_limit_of", "types_of"]
+__all__ = ["check_limits", "check_operands", "memory_limit_of", "require_at_most", "types_of"]
 
 #: By default the workspace may take this share of the device's memory.
 WORKSPACE_SHARE = 0.5
@@ -68,6 +68,12 @@ def check_limits(memory_limit: Any, max_nnz: Any) -> None:
             raise TypeError(f"{name}: must be an integer or None, is {type(limit).__name__}")
         if limit < least:
             raise ValueError(f"{name}: must be at least {least}, is {limit}")
+
+
+def require_at_most(nnz: int, max_nnz: int | None) -> None:
+    """Refuse a product of more than ``max_nnz`` entries; None: no limit."""
+    if max_nnz is not None and nnz > max_nnz:
+        raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")
 
 
 def memory_limit_of(device: Device, memory_limit: int | None) -> int:

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from clsparse_py._decisions import profiles
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bins import Bin
-from clsparse_py._operations.spgemm.choice import GIVEN, LAST, Choice, parse_choice
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.dense import DenseWindows
 from clsparse_py._operations.spgemm.registry import FAMILIES
-from clsparse_py._operations.spgemm.strategy import Entry, Strategy, auto, is_narrow
+from clsparse_py._operations.spgemm.strategy import GIVEN, LAST, Choice, Entry, Strategy, auto, is_narrow, parse_choice
 from clsparse_py._precision.arithmetic import name_of
 
-__all__ = ["NAMES", "BinFeatures", "Chosen", "ProductFeatures", "choose", "takers"]
-
-
-class Chosen(NamedTuple):
-    """The accumulators chosen for the bins of a product.
-
-    Attributes
-    ----------
-    bins : list of Bin
-        In the order of the bins that are given, each with the accumulator in the end.
-    rulings : list of Ruling
-        The decisions for another accumulator than the strategy's.
-    """
-
-    bins: list[Bin]
-    rulings: list[profiles.Ruling[Choice]]
+__all__ = ["NAMES", "BinFeatures", "ProductFeatures", "choose", "takers"]
 
 
 class ProductFeatures(dict[str, float]):
@@ -149,8 +132,8 @@ def choose(
     work: Work,
     budget: Budget,
     choices: Mapping[int, Choice] | None = None,
-) -> Chosen:
-    """Return what makes the rows of each bin.
+) -> tuple[list[Bin], list[profiles.Ruling[Choice]]]:
+    """Return the bins with their final accumulators, and the rulings that gave a bin another one than the strategy's.
 
     Parameters
     ----------
@@ -179,7 +162,7 @@ def choose(
             if rows_of_bins[number]:
                 rulings.append(ruling)
     chosen_by_number = {number: choice for number, choice in chosen_by_number.items() if choice.method != GIVEN}
-    return Chosen(_build_bins(shared, budget, chosen_by_number) if chosen_by_number else list(bins), rulings)
+    return _build_bins(shared, budget, chosen_by_number) if chosen_by_number else list(bins), rulings
 
 
 def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:

@@ -21,7 +21,6 @@ from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
 from clsparse_py._operations.spgemm.explanation import ProductSizes
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.methods.dense_chunked import worker_bytes, workers_on
-from clsparse_py._operations.spgemm.min_workspace import copy_bytes, min_bytes
 from clsparse_py._operations.spgemm.pipeline import inspect_structure
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.strategy import is_narrow
@@ -32,12 +31,18 @@ from clsparse_py._run.launch import Chain
 if TYPE_CHECKING:
     from clsparse_py._matrix.annotations import SciPySparse
 
-__all__ = ["Estimate", "spgemm_estimate"]
+__all__ = ["Estimate", "min_bytes", "spgemm_estimate"]
 
 #: The most products of a row in each class of the histogram; beyond them there is one more.
 CLASSES = (0, *(1 << bit for bit in range(25)))
 #: Bins that count the rows of each class.
 _BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
+#: Bytes for counters.
+_FIXED = 4096
+#: Bytes for each compute unit.
+_OF_UNIT = 512
+#: Entries to a byte that scans and sorts keep of tiles.
+_OF_TILES = 8
 
 
 @dataclass(frozen=True)
@@ -134,14 +139,13 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     arithmetic, index = types.arithmetic, np.dtype(types.index)
     assert isinstance(arithmetic, Arithmetic)  # of a numeric phase
     m, n = shape = (left.shape[0], right.shape[1])
-    bins = _BINS
     work: Work | None = None
     if left.nnz and right.nnz:
         structure = *of_a.arrays(index)[:2], *of_b.arrays(index)[:2]
-        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, bins).work
+        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, _BINS).work
     n_products, bound = (work.n_products, work.bound) if work else (0, 0)
     rows_of_classes = work.taken if work else (m, *(0 for _ in CLASSES))
-    nnz = _count(left, right) if exact and work else bound
+    nnz = inspect_structure(left, right, Request(), counting_only=True)[1].nnz if exact and work else bound
     c_index = index.itemsize if max(nnz, m, n) <= INT32_MAX else 8
     c_bytes = (m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize)
     column = 8 if types.wide else 4
@@ -168,6 +172,30 @@ def _most_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_colu
     return n_bytes + copy_bytes(A, B, types)
 
 
-def _count(left: Matrix, right: Matrix) -> int:
-    """Return the entries of C, by the symbolic phase."""
-    return inspect_structure(left, right, Request(), counting_only=True)[1].nnz
+def min_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix) -> int:
+    """Return the bytes of workspace with which a product is made in any case: by windows of columns, which take none.
+
+    That is the analysis' numbers of each row, the entries of each row, and copies of operands in canonical format and in one
+    index type.
+    """
+    index, m = np.dtype(types.index).itemsize, A.shape[0]
+    copies = copy_bytes(A, B, types)
+    if not (A.nnz and B.nnz):
+        return copies
+    return copies + (4 + index) * m + m // _OF_TILES + _OF_UNIT * device.compute_units + _FIXED
+
+
+def copy_bytes(A: Matrix, B: Matrix, types: KernelTypes) -> int:
+    """Return the bytes that it takes at most to put operands into the form that kernels take."""
+    return sum(_copy_bytes(matrix, np.dtype(types.index).itemsize) for matrix in (A, B))
+
+
+def _copy_bytes(matrix: Matrix, index: int) -> int:
+    """Return the bytes that it takes at most to copy a matrix in canonical format, with indices of ``index`` bytes."""
+    n, rows, own_index = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
+    n_bytes = 0 if own_index == index else index * (n + rows)
+    if not matrix.has_canonical_format:
+        # Numbers of entries, which are sorted and summed as values are; both at once.
+        value = matrix.dtype.itemsize
+        n_bytes += (10 * own_index + 2 * value + max(value, 8) + 12) * n + 4 * own_index * rows + n // _OF_TILES
+    return n_bytes

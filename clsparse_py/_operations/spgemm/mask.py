@@ -15,10 +15,9 @@ from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.spgemm.arguments import types_of
+from clsparse_py._operations.spgemm.arguments import require_at_most, types_of
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
-from clsparse_py._operations.spgemm.mask_writes import accumulate, apply_mask
-from clsparse_py._operations.spgemm.masked_entries import find_marked, move, pointers
+from clsparse_py._operations.spgemm.mask_writes import accumulate, apply_mask, find_marked, move, pointers
 from clsparse_py._operations.spgemm.masked_rows import Masked, choose_masked_record, enqueue_masked
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.request import Request
@@ -33,8 +32,9 @@ __all__ = [
     "check_write",
     "counting_entries",
     "cut",
+    "masked_product",
     "multiply_under_mask",
-    "prepare_masked_operands",
+    "prepare_masked_product",
     "require_accumulation",
     "require_beside",
     "require_mask",
@@ -150,25 +150,20 @@ def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) 
         raise TypeError(f"accum: {accum} is not for complex values")
 
 
-class Operands(NamedTuple):
-    """The operands of a product under a mask in canonical format: `product` has their arrays."""
-
-    a: CanonicalOperand
-    b: CanonicalOperand
-    product: Masked
-
-
-def prepare_masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Operands:
-    """Return the operands of a product under a mask, with indices of one dtype."""
+def prepare_masked_product(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Masked:
+    """Return the product under a mask of two matrices in any format."""
     a = CanonicalOperand(A)
-    b = a if B is A else CanonicalOperand(B)
+    return masked_product(a, a if B is A else CanonicalOperand(B), mask, semiring)
+
+
+def masked_product(a: CanonicalOperand, b: CanonicalOperand, mask: Matrix, semiring: Semiring) -> Masked:
+    """Return the product under a mask of two operands in canonical format: all arrays with indices of one dtype."""
     types_of(a.matrix, b.matrix, semiring)  # raises a TypeError if the semiring has no such product
-    m = mask.structure
-    wide = any(matrix.dtype.itemsize == 8 for matrix in (a.indptr, b.indptr, m.indptr))
-    index, queue = np.dtype(np.int64 if wide else np.int32), A.queue
+    wide = any(matrix.indptr.dtype.itemsize == 8 for matrix in (a, b, mask))
+    index = np.dtype(np.int64 if wide else np.int32)
     arithmetic = Arithmetic(a.data.dtype.name, b.data.dtype.name, index.name, semiring.name)
-    _, m_indices, m_indptr = with_index(queue, mask.parts, index)
-    return Operands(a, b, Masked(B.shape[1], a.arrays(index), b.arrays(index), (m_indptr, m_indices), arithmetic))
+    _, m_indices, m_indptr = with_index(a.matrix.queue, mask.parts, index)
+    return Masked(b.matrix.shape[1], a.arrays(index), b.arrays(index), (m_indptr, m_indices), arithmetic)
 
 
 def sum_at_mask(
@@ -192,12 +187,12 @@ def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: 
 
     ``by_rows`` is as of `choose_masked_record`.
     """
-    return sum_at_mask(A.queue, prepare_masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
+    return sum_at_mask(A.queue, prepare_masked_product(A, B, mask, semiring), A.data.allocator, by_rows=by_rows)[0]
 
 
 def _multiply_at_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
     """Return the parts of the product at the mask's places."""
-    product = prepare_masked_operands(A, B, mask, request.semiring).product
+    product = prepare_masked_product(A, B, mask, request.semiring)
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
     sums, marks = sum_at_mask(queue, product, allocator)
     timer.end_phase("products")
@@ -260,8 +255,7 @@ def write_product(A: MatrixT, B: Matrix, request: Request, write: Write, timer: 
         parts: Parts = C.parts
     else:
         parts = multiply_under_mask(A, B, write.mask, request, timer, complement=write.complement)
-    if request.max_nnz is not None and parts[1].size > request.max_nnz:
-        raise ValueError(f"max_nnz: the product has {parts[1].size:,} entries, more than {request.max_nnz:,}")
+    require_at_most(parts[1].size, request.max_nnz)
     if out is None:
         timer.end_phase("entries")
         return A.assembled(Structure.canonical(queue, shape, parts[1], parts[2]), parts[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Generic, get_args
 
 import numpy as np
 import pyopencl as cl
@@ -17,68 +17,45 @@ from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._matrix.operands import values_of_result
 from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.workspace import Workspace, counting
-from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
+from clsparse_py._operations.spgemm.arguments import require_at_most
+from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand, number_entries
 from clsparse_py._operations.spgemm.estimate import spgemm_estimate
 from clsparse_py._operations.spgemm.explanation import BinRows, Explanation
 from clsparse_py._operations.spgemm.mask import (
     Accumulation,
     counting_entries,
     cut,
+    masked_product,
     multiply_under_mask,
-    prepare_masked_operands,
     require_accumulation,
     require_beside,
     require_mask,
     require_no_method,
     sum_at_mask,
 )
-from clsparse_py._operations.spgemm.mask_writes import accumulate_values
-from clsparse_py._operations.spgemm.masked_entries import find_marked, move, pointers
+from clsparse_py._operations.spgemm.mask_writes import accumulate_values, find_marked, move, pointers
 from clsparse_py._operations.spgemm.masked_rows import choose_masked_record, enqueue_masked
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.timer import UNTIMED
 from clsparse_py._primitives.permute import enqueue_permute
-from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
 if TYPE_CHECKING:
     from clsparse_py._matrix.annotations import Values
 
-__all__ = ["MaskedPlan", "Terms", "check_terms"]
-
-
-class Terms(NamedTuple):
-    """The keyword arguments of `spgemm_plan` that are GraphBLAS's, as `mask.Write` has those of `spgemm`."""
-
-    mask: Any
-    complement: bool
-    structural: bool
-    accum: str | None
-
-
-def check_terms(mask: Any, *, complement: bool, structural: bool, accum: str | None) -> Terms:
-    """Return the terms of a plan.
-
-    Raises
-    ------
-    ValueError
-        They do not go together; the message names one.
-    """
-    require_beside("a mask", mask, complement=complement, structural=not structural, accum=accum is not None)
-    if accum is not None:
-        require_name("accum", accum, get_args(Accumulation))
-    return Terms(mask, bool(complement), bool(structural), accum)
+__all__ = ["MaskedPlan"]
 
 
 class _AtPlaces:
     """A product at the places of a mask: one launch makes its values."""
 
     def __init__(self, A: Matrix, B: Matrix, mask: Matrix, request: Request) -> None:
-        queue, operands = A.queue, prepare_masked_operands(A, B, mask, request.semiring)
-        self.a, self.b = operands.a, operands.b
-        indptr, indices = operands.product.mask
-        sums, marks = sum_at_mask(queue, operands.product, A.data.allocator)
+        queue, self.a = A.queue, CanonicalOperand(A)
+        self.b = self.a if B is A else CanonicalOperand(B)
+        product = masked_product(self.a, self.b, mask, request.semiring)
+        indptr, indices = product.mask
+        sums, marks = sum_at_mask(queue, product, A.data.allocator)
         self.dtype: np.dtype[Any] = sums.dtype
         del sums  # here the structure is asked for
         marked = find_marked(queue, marks, indptr.dtype)
@@ -88,7 +65,7 @@ class _AtPlaces:
             indices, indptr = move(queue, indices, marked, allocator), pointers(queue, indptr, marked, allocator)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
         # All of C's places have products: of C as the mask, the sums are C's values.
-        self._product = operands.product._replace(mask=(indptr, indices))
+        self._product = product._replace(mask=(indptr, indices))
         self._record = choose_masked_record(describe(queue.device), self._product)
 
     @property
@@ -113,7 +90,7 @@ class _CutOut:
         queue, self.a, self.b = A.queue, CanonicalOperand(A), CanonicalOperand(B)
         self._whole = SpgemmPlan(self.a.matrix, self.b.matrix, request._replace(max_nnz=None))
         C = self._whole
-        numbers = _numbers(queue, C.nnz, C.indptr.dtype)
+        _, numbers = number_entries(queue, "positions", C.nnz, C.indptr.dtype)
         self._positions, indices, indptr = cut(queue, (numbers, C.indices, C.indptr), mask, at_mask=False)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
         self.dtype: np.dtype[Any] = C().dtype
@@ -131,17 +108,6 @@ class _CutOut:
         chain.finish(data)
 
 
-def _numbers(queue: cl.CommandQueue, n: int, index: np.dtype[Any]) -> cl_array.Array:
-    """Return the numbers from 0 to n - 1."""
-    chain = Chain(queue)
-    ones, numbers = (allocate(queue, "positions", size, index) for size in (n, n + 1))
-    chain.fill(ones, 1, n)
-    enqueue_scan(chain, ones, numbers, n, kind="pointers")
-    chain.finish(ones, numbers)
-    first_n: cl_array.Array = numbers[:n]
-    return first_n
-
-
 class MaskedPlan(SetOnce, Generic[MatrixT]):
     """The product of two structures under a mask, for any values. Made by `spgemm_plan`.
 
@@ -157,28 +123,36 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         The structure of C, which results share.
     """
 
-    def __init__(self, A: MatrixT, B: Matrix, request: Request, terms: Terms, workspace: Workspace | None = None) -> None:
-        self._complement, self._structural, self._accum = terms[1:]
+    def __init__(
+        self,
+        A: MatrixT,
+        B: Matrix,
+        request: Request,
+        workspace: Workspace,
+        mask: Any,
+        *,
+        complement: bool,
+        structural: bool,
+        accum: str | None,
+    ) -> None:
+        require_beside("a mask", mask, complement=complement, structural=not structural, accum=accum is not None)
+        if accum is not None:
+            require_name("accum", accum, get_args(Accumulation))
+        self._complement, self._structural, self._accum = bool(complement), bool(structural), accum
         require_no_method(request.method, complement=self._complement)
         self.queue, self.shape = A.queue, (A.shape[0], B.shape[1])
         self._request, self._workspace = request, workspace
         self._allocator, self._assembled = A.data.allocator, type(A).assembled
         with counting(workspace):
-            self._mask = require_mask(A, terms.mask, self.shape)
-            mask = counting_entries(self._mask.matrix, structural=self._structural)
-            self._made = (_CutOut if self._complement else _AtPlaces)(A, B, mask, request)
+            self._mask = require_mask(A, mask, self.shape)
+            counting_mask = counting_entries(self._mask.matrix, structural=self._structural)
+            self._made = (_CutOut if self._complement else _AtPlaces)(A, B, counting_mask, request)
         if self._accum is not None:
             require_accumulation(self._accum, self._made.dtype, self._made.dtype)
         self._structure = self._made.structure
         self.indptr, self.indices = self._structure.indptr, self._structure.indices
         self.nnz: int = self.indices.size
-        self._require_few(self.nnz)
-
-    def _require_few(self, nnz: int) -> None:
-        """Refuse a product of more than ``max_nnz`` entries."""
-        most = self._request.max_nnz
-        if most is not None and nnz > most:
-            raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {most:,}")
+        require_at_most(self.nnz, request.max_nnz)
 
     @door()
     def __call__(
@@ -206,8 +180,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         ValueError, TypeError
             A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
         """
-        workspace = self._workspace
-        with counting(None if workspace is None else Workspace(workspace.limit, workspace.used)):
+        with counting(Workspace(self._workspace.limit, self._workspace.used)):
             left = self._made.a.accept("a_data", a_data, self._made.a.data)
             right = self._made.b.accept("b_data", b_data, self._made.b.data)
             if mask_data is not None:
@@ -235,7 +208,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         mask = counting_entries(M.matrix.with_values(values), structural=False)
         A, B = (operand.matrix.with_values(data) for operand, data in ((self._made.a, left), (self._made.b, right)))
         data, indices, indptr = multiply_under_mask(A, B, mask, self._request, UNTIMED, complement=self._complement)
-        self._require_few(indices.size)
+        require_at_most(indices.size, self._request.max_nnz)
         return self._assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
 
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
@@ -252,10 +225,9 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         maker = self._made
         n_products = spgemm_estimate(maker.a.matrix, maker.b.matrix).n_products
         c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * maker.dtype.itemsize
-        workspace_bytes = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
         why = f"under {'the complement of ' if self._complement else ''}a mask of {self._mask.nnz:,} entries"
         sizes = self.shape, maker.a.nnz, n_products, self.nnz
-        return Explanation(self._request.method, (maker.rows,), *sizes, why, c_bytes, *workspace_bytes)
+        return Explanation(self._request.method, (maker.rows,), *sizes, why, c_bytes, self._workspace.peak, self._workspace.used)
 
     def __repr__(self) -> str:
         rows, columns = self.shape

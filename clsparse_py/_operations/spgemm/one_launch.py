@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
@@ -67,28 +67,11 @@ class OneLaunch(OfLanes):
         yield "", cls.legal(device, KernelTypes.of_same(arithmetic))
 
 
-class _Call(NamedTuple):
-    """A kind of call: products of some types and shapes.
-
-    Attributes
-    ----------
-    kind : Kind
-    sizes : tuple of numpy.uint32
-        The kernel's first arguments.
-    name : str
-        Of the product, for errors.
-    """
-
-    kind: Kind
-    sizes: tuple[np.uint32, np.uint32, np.uint32]
-    name: str
-
-
-def _call(device: Device, A: Matrix, B: Matrix, request: Request) -> _Call:
-    """Return the kind of call that a product is."""
+def _kind_of_call(device: Device, A: Matrix, B: Matrix, request: Request) -> tuple[Kind, tuple[np.uint32, ...], str]:
+    """Return the kind of a product, the kernel's first arguments, and the name of the product in errors."""
     (m, k), n = A.shape, B.shape[1]
     sizes = np.uint32(m), np.uint32(k), np.uint32(_words(n))
-    return _Call(kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product")
+    return kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product"
 
 
 def _words(n_columns: int) -> int:
@@ -124,8 +107,8 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     chain = Chain(queue, *operands)
     if chain.device.is_plain:
         return None
-    key = _call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
-    kind, sizes, name = chain.worked_out(key, lambda: _call(chain.device, A, B, request))
+    key = _kind_of_call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
+    kind, sizes, name = chain.worked_out(key, lambda: _kind_of_call(chain.device, A, B, request))
     n_products, n_units = n_a * n_b // k, chain.device.compute_units
     n_looked_up = min(n_products, m * n) * n_a // m
     if n_products > kind.thresholds.max_small_products or n_looked_up > OneLaunch.MAX_LOOKED_UP * n_units:

@@ -12,11 +12,11 @@ from pyopencl import array as cl_array
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.workspace import Workspace, counting
 from clsparse_py._operations.spgemm.accumulator import Result
+from clsparse_py._operations.spgemm.arguments import require_at_most
 from clsparse_py._operations.spgemm.bins import EMPTY, Bins
 from clsparse_py._operations.spgemm.count import Counted, count
 from clsparse_py._operations.spgemm.methods.dense import WINDOWS
 from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
-from clsparse_py._operations.spgemm.new_arrays import new_part
 from clsparse_py._operations.spgemm.one_launch import in_one_launch
 from clsparse_py._operations.spgemm.operands import Operands, operands_of
 from clsparse_py._operations.spgemm.repeated import PARTS, former_of, take_recording
@@ -61,8 +61,7 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
     C = in_one_launch(A, B, request)
     if C is None:
         return _repeat(A, B, request)
-    if request.max_nnz is not None:
-        _require_at_most(C.data.size, request.max_nnz)
+    require_at_most(C.data.size, request.max_nnz)
     return C
 
 
@@ -137,15 +136,8 @@ def _count(operands: Operands, request: Request, timer: Timer, counting_only: bo
     if counted is None:
         # Not in the handler: the error keeps the memory allocated so far.
         counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_MISSING), timer, counting_only=counting_only)
-    if request.max_nnz is not None:
-        _require_at_most(counted.nnz, request.max_nnz)
+    require_at_most(counted.nnz, request.max_nnz)
     return counted
-
-
-def _require_at_most(nnz: int, max_nnz: int) -> None:
-    """Refuse a product of more than ``max_nnz`` entries."""
-    if nnz > max_nnz:
-        raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")
 
 
 def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
@@ -178,12 +170,10 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
 
 def _allocate(operands: Operands, counted: Counted) -> Result:
     """Return C's arrays."""
-    product, n = counted.product, counted.nnz
-    indices = new_indices(operands, counted)
-    data = new_part(operands.chain, "values", product.shape, n, product.kind.result, operands.allocator)
-    return Result(counted.indptr, indices, data)
+    data = operands.new_part("values", counted.nnz, counted.product.kind.result)
+    return Result(counted.indptr, new_indices(operands, counted), data)
 
 
 def new_indices(operands: Operands, counted: Counted) -> cl_array.Array:
     """Return a new array for C's columns."""
-    return new_part(operands.chain, "indices", counted.product.shape, counted.nnz, counted.indptr.dtype, operands.allocator)
+    return operands.new_part("indices", counted.nnz, counted.indptr.dtype)

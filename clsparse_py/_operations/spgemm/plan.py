@@ -20,8 +20,7 @@ from clsparse_py._operations.spgemm.accumulator import Result
 from clsparse_py._operations.spgemm.count import partition_rows
 from clsparse_py._operations.spgemm.explanation import BinRows, Explanation
 from clsparse_py._operations.spgemm.kind import kind_of
-from clsparse_py._operations.spgemm.new_arrays import new_part
-from clsparse_py._operations.spgemm.operands import Operands
+from clsparse_py._operations.spgemm.operands import Operands, new_part
 from clsparse_py._operations.spgemm.pipeline import compute, inspect_structure, new_indices
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.steps import enqueue
@@ -184,9 +183,9 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         chain = Chain(self.queue, *self._product.structure)
         product = self._product._replace(kind=kind_of(chain.device, self._product.types))
         operands = Operands(self._a, self._b, chain, product, self._allocator)
-        shared = partition_rows(operands, operands.decision(self._request), self.indptr.dtype)
+        self._product, _, partition = partition_rows(operands, operands.decision(self._request), self.indptr.dtype)
         chain.finish()
-        self._product, self._steps, self._why = shared.product, shared.steps, str(shared.shares.reason)
+        self._steps, self._why = partition.steps, str(partition.reason)
         self._list, self._asks = None, False
 
     def _remaining_workspace(self) -> Workspace | None:

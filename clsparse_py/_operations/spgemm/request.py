@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from clsparse_py._operations.spgemm.bins import Bins
-from clsparse_py._operations.spgemm.choice import Choice
-from clsparse_py._operations.spgemm.strategy import Strategy
+from clsparse_py._operations.spgemm.strategy import Choice, Strategy
 from clsparse_py._precision.semiring import Semiring, plus_times
 
 __all__ = ["Request"]

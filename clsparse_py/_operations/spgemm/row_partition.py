@@ -9,18 +9,27 @@ from typing import NamedTuple
 from clsparse_py._decisions.profiles import Ruling
 from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._operations.spgemm.accumulator import Rows
-from clsparse_py._operations.spgemm.all_rows import alone, compresses, is_light, max_item_length, small, staged_entries
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bin_choice import choose
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin
-from clsparse_py._operations.spgemm.choice import Choice
-from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation
+from clsparse_py._operations.spgemm.decide import (
+    Decision,
+    Reason,
+    Speculation,
+    alone,
+    compresses,
+    is_light,
+    max_item_length,
+    small,
+    staged_entries,
+)
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._operations.spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._operations.spgemm.methods.sort import Sort
 from clsparse_py._operations.spgemm.speculation import Speculated
+from clsparse_py._operations.spgemm.strategy import Choice
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 
 __all__ = ["Assignment", "Partition", "Step", "are_long", "numeric_bin", "partition_of", "refine", "suits_upper_bound"]

@@ -5,16 +5,14 @@ If it did, nothing is analysed, and the host waits once. If it did not, work-gro
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._operations.spgemm.accumulator import Product
 from clsparse_py._operations.spgemm.methods.merge import Merge
-from clsparse_py._operations.spgemm.new_arrays import COUNT, new_pointers
+from clsparse_py._operations.spgemm.operands import COUNT, Operands
 from clsparse_py._primitives.scan import enqueue_scan, summed_tile
-from clsparse_py._run.launch import Chain
 
 __all__ = ["Speculated", "speculate"]
 
@@ -42,21 +40,18 @@ class Speculated(NamedTuple):
     n_empty: int
 
 
-def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: int, allocator: Any) -> Speculated | None:
+def speculate(operands: Operands, accumulator: Merge, max_products: int) -> Speculated | None:
     """Enqueue the phase, and wait for its report; None if the choice did not hold.
 
     Parameters
     ----------
-    chain : Chain
-    product : Product
-        Its products are not known yet.
+    operands : Operands
     accumulator : Merge
         The one that may hold all rows.
     max_products : int
         Products that the speculation allows.
-    allocator
-        Of C.
     """
+    chain, product = operands.chain, operands.product
     kind, m = product.kind, product.shape[0]
     limits = kind.thresholds
     built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), limits.max_speculated))
@@ -66,7 +61,7 @@ def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: 
     fits = tile > 0 and tile % rows == 0 and m <= limits.max_partial_sums * tile
     to_sum = tile // rows if fits else -(-groups // kernel.SLOTS)
     n_sums = -(-groups // to_sum)
-    indptr = new_pointers(chain, product, allocator)
+    indptr = operands.new_pointers(kind.c_index)
     # Pointers of 32 bits hold the entries of rows until these are summed.
     counts = indptr if kind.c_index.itemsize == COUNT.itemsize else chain.scratch(m, COUNT)
     n_reported = 1 + n_sums + _BEFORE_SLOTS + kernel.SLOTS

@@ -14,7 +14,7 @@ from clsparse_py._operations.spgemm.methods.team import Team
 from clsparse_py._operations.spgemm.row_partition import Step
 from clsparse_py._run.launch import Chain
 
-__all__ = ["enqueue", "enqueue_phase", "in_windows", "predict", "prepare"]
+__all__ = ["enqueue", "enqueue_phase", "predict", "prepare"]
 
 _log = logging.getLogger(__name__)
 
@@ -78,12 +78,7 @@ def enqueue(chain: Chain, product: Product, steps: Sequence[Step], C: Result, ph
     else:
         return steps
     # Not in the handler: the error keeps the memory allocated so far.
-    windows = in_windows(product, steps)
+    n_rows, n_made = product.shape[0], sum(step.rows.n - step.rows.n_empty for step in steps)
+    windows = [Step(WINDOWS, Rows(n_rows, n_empty=n_rows - n_made))]
     enqueue_phase(chain, product, windows, phase, C)
     return windows
-
-
-def in_windows(product: Product, steps: Sequence[Step]) -> Sequence[Step]:
-    """Return the steps that make the rows of others with no workspace of their own."""
-    n_rows, n_made = product.shape[0], sum(step.rows.n - step.rows.n_empty for step in steps)
-    return [Step(WINDOWS, Rows(n_rows, n_empty=n_rows - n_made), None)]

@@ -1,13 +1,18 @@
-"""Strategies: methods, their order, and merge limits.
+"""The labels that profiles have for SpGEMM: strategies for products, and choices of accumulators for bins.
 
-A strategy is what profiles choose. Its label is a list of names, of which those that merge may have limits, as in
+A strategy is a list of methods in their order. Its label is the list of their names; a method that merges may have limits, as in
 "reg-sort dense-span reg-merge:256:65536:1024 esc".
+
+The label of a choice is the name of a method, whose accumulator makes the rows of the bin: "hash". With ":together" one
+accumulator makes the rows of all bins with that label, even if the longest row of A is among them: "reg-merge:together". "given"
+is the accumulator that the strategy gives to the bin, and "last" that of its last bin, if all bins between have no rows or go
+there too.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from clsparse_py._decisions import profiles
@@ -26,9 +31,12 @@ from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py._precision.arithmetic import name_of
 
 __all__ = [
+    "GIVEN",
+    "LAST",
     "MERGING",
     "PLAIN",
     "TAKING_ALL",
+    "Choice",
     "Entry",
     "Limits",
     "Strategy",
@@ -38,8 +46,15 @@ __all__ = [
     "decide_strategy",
     "is_narrow",
     "parse",
+    "parse_choice",
 ]
 
+#: Name of a choice: the accumulator that the strategy gives to the bin.
+GIVEN = "given"
+#: Name of a choice: the accumulator of the last bin.
+LAST = "last"
+#: End of a label by which one accumulator makes the rows of all bins with this choice.
+_TOGETHER = ":together"
 #: Methods that may have limits.
 MERGING = ("reg-merge", "merge")
 #: Methods that take any row in any memory: one of these comes last.
@@ -94,33 +109,11 @@ class Strategy:
     def __str__(self) -> str:
         return " ".join(map(str, self.entries))
 
-    @classmethod
-    def parse(cls, label: str, methods: Collection[str]) -> Strategy:
-        """Return the strategy that a label names.
 
-        Parameters
-        ----------
-        label : str
-        methods : collection of str
-            The names of methods.
-
-        Raises
-        ------
-        ValueError
-            It names no strategy.
-        """
-        strategy = cls(tuple(_entry(word, label, methods) for word in label.split(" ")))
-        if len({entry.method for entry in strategy.entries}) < len(strategy.entries):
-            raise ValueError(f"strategy: has a method twice, {label!r}")
-        if strategy.entries[-1].method not in TAKING_ALL:
-            raise ValueError(f"strategy: must end with one of {', '.join(TAKING_ALL)}, which take any row, is {label!r}")
-        return strategy
-
-
-def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
+def _entry(text: str, label: str) -> Entry:
     """Return the entry of a strategy that a word of its label names."""
     method, *numbers = text.split(":")
-    if method not in methods:
+    if method not in PARTS:
         raise ValueError(f"strategy: {method!r} is no method, in {label!r}")
     if not numbers:
         return Entry(method)
@@ -135,9 +128,47 @@ def parse(label: str) -> Strategy:
     Raises
     ------
     ValueError
-        It names none.
+        The label names no strategy.
     """
-    return Strategy.parse(label, PARTS)
+    strategy = Strategy(tuple(_entry(word, label) for word in label.split(" ")))
+    if len({entry.method for entry in strategy.entries}) < len(strategy.entries):
+        raise ValueError(f"strategy: has a method twice, {label!r}")
+    if strategy.entries[-1].method not in TAKING_ALL:
+        raise ValueError(f"strategy: must end with one of {', '.join(TAKING_ALL)}, which take any row, is {label!r}")
+    return strategy
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The accumulator of a bin's rows, as a label names it.
+
+    Attributes
+    ----------
+    method : str
+        A name in `PARTS`, `GIVEN` or `LAST`.
+    together : bool
+        Whether one accumulator makes the rows of all bins with this choice.
+    """
+
+    method: str
+    together: bool = False
+
+    def __str__(self) -> str:
+        return self.method + _TOGETHER * self.together
+
+
+def parse_choice(label: str) -> Choice:
+    """Return the choice that a label names.
+
+    Raises
+    ------
+    ValueError
+        The label names no choice.
+    """
+    method = label.removesuffix(_TOGETHER)
+    if method not in PARTS and label not in (GIVEN, LAST):
+        raise ValueError(f"bin: {method!r} is no method, in {label!r}")
+    return Choice(method, method != label)
 
 
 def decide_strategy(device: Device, types: KernelTypes, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Strategy]:

@@ -16,7 +16,6 @@ from clsparse_py._device.device import Device
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures, choose, takers
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._operations.spgemm.choice import Choice, parse_choice
 from clsparse_py._operations.spgemm.decide import Decision, Reason
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
@@ -26,7 +25,7 @@ from clsparse_py._operations.spgemm.methods.hash import Hash
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.methods.sort import Sort
 from clsparse_py._operations.spgemm.row_partition import refine
-from clsparse_py._operations.spgemm.strategy import bins_for, parse
+from clsparse_py._operations.spgemm.strategy import Choice, bins_for, parse, parse_choice
 
 Share = tuple[Any, int]
 
@@ -140,7 +139,7 @@ def test_a_leaf_is_an_accumulator_of_a_method(by_tree: Callable[[object], Kind])
     assert rulings[0].why == "profile made-up: bin_products <= 64"
     # Rows of more products than any bin of the method takes stay.
     many = work({number[None]: 3}, len(bins), 10**7, 1 << 20)
-    assert choose(kind, product(), bins, many, PLENTY).bins == list(bins)
+    assert choose(kind, product(), bins, many, PLENTY)[0] == list(bins)
 
 
 def test_bins_are_made_together_or_handed_on(by_tree: Callable[[object], Kind]) -> None:

@@ -8,10 +8,9 @@ import pytest
 from made_up_products import PLENTY, TYPES, device, kind_on, limits, square
 from pyopencl import array as cl_array
 
-from clsparse_py._operations.spgemm.all_rows import alone, small
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation, decide
+from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation, alone, decide, small
 from clsparse_py._operations.spgemm.features import Features
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.merge import Merge
