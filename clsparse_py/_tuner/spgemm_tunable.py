@@ -30,7 +30,7 @@ from clsparse_py._operations.spgemm.row_partition import partition_of, refine
 from clsparse_py._operations.spgemm.strategy import GIVEN, LAST, Choice, Strategy, parse, parse_choice
 from clsparse_py._operations.spgemm.thresholds import Thresholds, override_thresholds
 from clsparse_py._operations.spgemm.timer import UNTIMED
-from clsparse_py._operations.spgemm.upper_bound import fits
+from clsparse_py._operations.spgemm.upper_bound import upper_bound_fits
 from clsparse_py._tuner import descent
 from clsparse_py._tuner.tunable import Tunable
 
@@ -351,7 +351,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             shares = partition_of(kind, features, decision, work, operands.budget)
             steps = [(bin_.accumulator, bin_.limits, rows, long) for bin_, rows, _, long in shares.steps]
             made_of = product._replace(n_products=work.n_products, bound=work.bound)
-            loose = shares.suits_upper_bound and fits(made_of, work, [step.bin for step in shares.steps])
+            loose = shares.suits_upper_bound and upper_bound_fits(made_of, work, [step.bin for step in shares.steps])
             return steps, loose, decision.is_uneven
 
     @override

@@ -19,7 +19,7 @@ from clsparse_py._run.launch import Chain
 __all__ = ["Accumulator", "Product", "Result", "Rows", "workspace_bound"]
 
 #: Bytes that are always within the bound.
-_ALWAYS = 1 << 20
+_BASE_BYTES = 1 << 20
 
 
 class Product(NamedTuple):
@@ -99,7 +99,7 @@ class Product(NamedTuple):
 
 def workspace_bound(*operands: cl_array.Array) -> int:
     """Return the bound of the workspace but for twice the bytes of C: twice the bytes of the operands, and 1 MiB."""
-    return 2 * sum(operand.nbytes for operand in operands) + _ALWAYS
+    return 2 * sum(operand.nbytes for operand in operands) + _BASE_BYTES
 
 
 class Rows(NamedTuple):

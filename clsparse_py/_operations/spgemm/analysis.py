@@ -12,7 +12,7 @@ from clsparse_py._device.device import Device
 from clsparse_py._memory.memory import constants
 from clsparse_py._memory.workspace import current, suffices
 from clsparse_py._operations.spgemm.bins import Bins
-from clsparse_py._operations.spgemm.kernels import Analysis, Found
+from clsparse_py._operations.spgemm.kernels import Analysis, AnalysisTotals
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain, spread
@@ -21,11 +21,11 @@ from clsparse_py._run.recording import run
 __all__ = ["Analysed", "Work", "analyse"]
 
 #: Entries to a lane above which the whole work-group counts a row's products.
-_LONG = 32
+_MIN_LONG_PER_LANE = 32
 #: The largest number that the kernel compares with.
 _NO_LIMIT = (1 << 32) - 1
 #: Numbers that are found of all rows.
-_N_FOUND = len(Found._fields)
+_N_TOTALS = len(AnalysisTotals._fields)
 _UINT32 = np.dtype(np.uint32)
 
 
@@ -79,7 +79,7 @@ class Analysed(NamedTuple):
         return _list_rows(chain, n_rows, self.bin, len(self.work.taken)) if self.listed is None else self.listed
 
 
-def _lanes(mean_length: float, most: int) -> int:
+def _choose_lanes(mean_length: float, most: int) -> int:
     """Return how many work-items count a row's products: a power of two."""
     lanes = 1
     while lanes < most and lanes * 4 < mean_length:
@@ -87,18 +87,18 @@ def _lanes(mean_length: float, most: int) -> int:
     return lanes
 
 
-def _record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
+def _choose_record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
     """Return the legal record of the kernel."""
     group = min(work_group or min(128, device.resident), device.max_work_group)
     # Rows in chunks keep a core busy by themselves.
-    long = _LONG * lanes if device.resident > 1 else 0
+    long = _MIN_LONG_PER_LANE * lanes if device.resident > 1 else 0
     requested = Analysis(group, index, lanes, long, device.portability)
     legal = requested.within(group, device.portability.lane_width)
     assert legal is not None  # a work-group has at least one work-item
     return legal
 
 
-def _as_data(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
+def _encode_bins(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
     """Return the kernel's arguments that are bins: an array, how many they are, and how many stand before those of spans.
 
     The array is on the host where memory is ``is_counted``.
@@ -143,33 +143,33 @@ def analyse(
         Whether several bins are likely to have rows: then these are listed at once.
     """
     n_rows, index, device = shape[0], structure[0].dtype, chain.device
-    lanes = _lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
-    built, record = chain.build(_record(device, name_of(index), lanes, work_group))
+    lanes = _choose_lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
+    built, record = chain.build(_choose_record(device, name_of(index), lanes, work_group))
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
     is_counted = current() is not None
-    limits, numbers = chain.worked_out((bins, is_counted), lambda: _as_data(chain, bins, is_counted=is_counted))
+    limits, numbers = chain.worked_out((bins, is_counted), lambda: _encode_bins(chain, bins, is_counted=is_counted))
     if is_counted:
         # Memory that outlives the call would be beyond its limit.
         limits = chain.sent(limits)
     products, bin_ = chain.scratch(n_rows, _UINT32), chain.scratch(n_rows, index)
-    counters = chain.counters(_N_FOUND + len(bins))
+    counters = chain.counters(_N_TOTALS + len(bins))
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, counters)
     listed: list[cl_array.Array] = []
     if uneven:
         # Without memory for it rows may need no list.
         suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
     # A blocking read takes less time than a wait for the event of a read without blocking.
-    report: list[int] = chain.read(counters, _N_FOUND + len(bins)).tolist()
-    of_rows = Found(*report[:_N_FOUND])
+    report: list[int] = chain.read(counters, _N_TOTALS + len(bins)).tolist()
+    of_rows = AnalysisTotals(*report[:_N_TOTALS])
     work = Work(
         (of_rows.products_high << 32) + of_rows.products_low,
         of_rows.max_products,
         of_rows.longest_row,
         (of_rows.bound_high << 32) + of_rows.bound_low,
         of_rows.sampled / max(of_rows.sampled_entries, 1) if of_rows.sampled else 1.0,
-        tuple(report[_N_FOUND:]),
+        tuple(report[_N_TOTALS:]),
     )
     return Analysed(work, products, bin_, listed[0] if listed else None)
 

@@ -96,11 +96,11 @@ def types_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str
     index = wider = "int64" if 8 in widths else "int32"
     if widths == (4, 8) and max(B.nnz, n) <= INT32_MAX:
         index = "int32"
-    return _types(index, n > _UINT32_MAX, A.data.dtype, B.data.dtype, semiring, c_index or wider)
+    return _numeric_types(index, n > _UINT32_MAX, A.data.dtype, B.data.dtype, semiring, c_index or wider)
 
 
 @functools.lru_cache(maxsize=256)
-def _types(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> KernelTypes:
+def _numeric_types(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> KernelTypes:
     """Return the types of the numeric phase of a product of two dtypes by a semiring, which has a result for them."""
     semiring.result_dtype(a, b)  # raises a TypeError if it has none
     return KernelTypes("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)

@@ -12,10 +12,10 @@ from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.dense import DenseWindows
 from clsparse_py._operations.spgemm.registry import FAMILIES
-from clsparse_py._operations.spgemm.strategy import GIVEN, LAST, Choice, Entry, Strategy, auto, is_narrow, parse_choice
+from clsparse_py._operations.spgemm.strategy import GIVEN, LAST, Choice, Entry, Strategy, is_narrow, parse_choice, strategy_bins
 from clsparse_py._precision.arithmetic import name_of
 
-__all__ = ["NAMES", "BinFeatures", "ProductFeatures", "choose", "takers"]
+__all__ = ["NAMES", "BinFeatures", "ProductFeatures", "bins_of_method", "choose"]
 
 
 class ProductFeatures(dict[str, float]):
@@ -91,7 +91,7 @@ class BinFeatures(dict[str, float]):
     @functools.cached_property
     def most(self) -> tuple[int, int, int]:
         """The most products, the longest row of A and the widest span of its rows, as far as is known."""
-        return _needs([self.bin], self.of.work, self.of.features.shape[2])
+        return _max_work([self.bin], self.of.work, self.of.features.shape[2])
 
 
 def _span_by_local(bin_features: BinFeatures) -> float:
@@ -106,7 +106,7 @@ def _rows_by_items(bin_features: BinFeatures) -> float:
     return bin_features.n_rows / (device.compute_units * device.resident)
 
 
-def _is_of(family: str, bin_features: BinFeatures) -> float:
+def _is_of_family(family: str, bin_features: BinFeatures) -> float:
     """Return whether the strategy's accumulator is of a family of methods."""
     return float(bin_features.bin.method in FAMILIES[family])
 
@@ -118,7 +118,7 @@ _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
     "bin_products": lambda features: features.most[0],
     "bin_length": lambda features: features.most[1],
     "span_by_local": _span_by_local,
-    **{family: functools.partial(_is_of, family) for family in FAMILIES},
+    **{family: functools.partial(_is_of_family, family) for family in FAMILIES},
 }
 #: All features: what trees may compare.
 NAMES = (*Features((1, 1, 1), (1, 1)).by_name(), *_OF_WORK, *_OF_BIN)
@@ -173,7 +173,7 @@ def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, 
     groups += [[number] for number, bin_choice in choices.items() if not bin_choice.together and bin_choice.method != LAST]
     for numbers in groups:
         choice = choices[numbers[0]]
-        rows = _needs([bins[number] for number in numbers], work, n_columns)
+        rows = _max_work([bins[number] for number in numbers], work, n_columns)
         if choice.together:
             rows = rows[0], work.longest_row, rows[2]
         able = (bin_ for bin_ in _candidates(kind, bins, choice.method, n_columns, budget) if bin_.takes(rows))
@@ -191,22 +191,22 @@ def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, 
 def _candidates(kind: Kind, bins: Sequence[Bin], method: str, n_columns: int, budget: Budget) -> Iterator[Bin]:
     """Iterate over the bins of a method: those of the strategy before the others."""
     yield from (bin_ for bin_ in bins if bin_.method == method)
-    yield from takers(kind, method, n_columns, budget)
+    yield from bins_of_method(kind, method, n_columns, budget)
 
 
-def _needs(bins: Sequence[Bin], work: Work, n_columns: int) -> tuple[int, int, int]:
+def _max_work(bins: Sequence[Bin], work: Work, n_columns: int) -> tuple[int, int, int]:
     """Return the most products, the longest row of A and the widest span that rows of some bins have, as far as is known."""
     products, lengths, spans = zip(*(bin_.limits for bin_ in bins), strict=True)
-    return _least(products, work.max_products), _least(lengths, work.longest_row), _least(spans, n_columns)
+    return _max_within(products, work.max_products), _max_within(lengths, work.longest_row), _max_within(spans, n_columns)
 
 
-def _least(limits: Sequence[int], bound: int) -> int:
+def _max_within(limits: Sequence[int], bound: int) -> int:
     """Return the largest of the limits, or ``bound`` if a limit is -1 (none) or larger than it."""
     return bound if min(limits) < 0 else min(max(limits), bound)
 
 
-def takers(kind: Kind, method: str, n_columns: int, budget: Budget) -> tuple[Bin, ...]:
+def bins_of_method(kind: Kind, method: str, n_columns: int, budget: Budget) -> tuple[Bin, ...]:
     """Return the bins of a method if B has so many columns, and the workspace so many bytes."""
     narrow = is_narrow(kind.types, n_columns, min(budget))
-    bins = auto(kind.device, kind.types, Strategy((Entry(method),)))
+    bins = strategy_bins(kind.device, kind.types, Strategy((Entry(method),)))
     return tuple(bin_ for bin_ in bins if bin_.holds(n_columns, budget.workspace, narrow=narrow))

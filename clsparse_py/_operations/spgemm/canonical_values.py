@@ -22,7 +22,7 @@ from clsparse_py._run.launch import Chain
 __all__ = ["CanonicalOperand", "number_entries"]
 
 #: The array's name in errors about memory.
-_WHAT = "operand in canonical format"
+_PURPOSE = "operand in canonical format"
 
 
 class CanonicalOperand:
@@ -43,7 +43,7 @@ class CanonicalOperand:
         Of `matrix`.
     nnz : int
         Its entries.
-    known : Facts or None
+    facts : Facts or None
         Facts of its structure.
     """
 
@@ -55,7 +55,7 @@ class CanonicalOperand:
         facts = A.facts
         self.matrix = matrix = A if (facts.canonical if facts else A.has_canonical_format) else self._canonical(A)
         structure, self._origin = matrix.structure, Origin(A)
-        self.indptr, self.indices, self.known = structure.indptr, structure.indices, structure.facts
+        self.indptr, self.indices, self.facts = structure.indptr, structure.indices, structure.facts
         self.data = matrix.data
         self.nnz: int = self.indices.size
 
@@ -67,7 +67,7 @@ class CanonicalOperand:
     def _canonical(self, A: Matrix) -> Matrix:
         """Return a copy of a matrix in canonical format, and keep how values get there."""
         queue, index = A.queue, A.indptr.dtype
-        ones, numbers = number_entries(queue, _WHAT, A.nnz, index)
+        ones, numbers = number_entries(queue, _PURPOSE, A.nnz, index)
         self._positions, indices, indptr = numbers, A.indices, A.indptr
         if not A.has_sorted_indices:
             self._positions, indices, indptr = with_sorted_rows(queue, (self._positions, indices, indptr))
@@ -76,7 +76,7 @@ class CanonicalOperand:
         n_kept = indices.size
         if n_kept < A.nnz:
             chain = Chain(queue, lengths)
-            self._starts = allocate(queue, _WHAT, n_kept + 1, index)
+            self._starts = allocate(queue, _PURPOSE, n_kept + 1, index)
             enqueue_scan(chain, lengths, self._starts, n_kept, kind="pointers")
             chain.finish(self._starts)
         return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self.values(A.data))
@@ -107,14 +107,14 @@ class CanonicalOperand:
         queue, n = self._queue, self._positions.size
         starts = () if self._starts is None else (self._starts,)
         chain = Chain(queue, data, self._positions, *starts)
-        ordered = allocate(queue, _WHAT, n, data.dtype)
+        ordered = allocate(queue, _PURPOSE, n, data.dtype)
         enqueue_permute(chain, self._positions, data, ordered, n)
         chain.finish(ordered)
         if self._starts is None:
             return ordered
         dtype: np.dtype[Any] = sum_dtype(data.dtype)
         n_kept = self._starts.size - 1
-        sums = allocate(queue, _WHAT, n_kept, dtype)
+        sums = allocate(queue, _PURPOSE, n_kept, dtype)
         enqueue_segmented_sum(chain, self._starts, n_kept, ordered, n, sums)
         chain.finish(sums)
         return sums if dtype == data.dtype else convert(queue, "data", sums, data.dtype)

@@ -21,7 +21,7 @@ from clsparse_py._operations.spgemm.row_partition import Partition, Step, numeri
 from clsparse_py._operations.spgemm.speculation import speculate
 from clsparse_py._operations.spgemm.steps import enqueue_phase, predict, prepare
 from clsparse_py._operations.spgemm.timer import Timer
-from clsparse_py._operations.spgemm.upper_bound import fits, new_loose
+from clsparse_py._operations.spgemm.upper_bound import new_loose, upper_bound_fits
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.scan import add_up, enqueue_scan
 from clsparse_py._run.launch import Chain
@@ -74,12 +74,12 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
         Whether C is not to be made afterwards, so that kernels for that are not built.
     """
     if not (operands.a.nnz and operands.b.nnz):
-        return _without_products(operands, timer)
+        return _empty_structure(operands, timer)
     timer.end_phase("analysis")
     chain, kind = operands.chain, operands.product.kind
     speculation = speculation_for(kind, operands.features) if request.is_auto else None
     if speculation is not None:
-        counted = _speculative(operands, speculation)
+        counted = _count_by_speculation(operands, speculation)
         timer.end_phase("symbolic")
         if counted is not None:
             return counted
@@ -89,8 +89,8 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
         chain.fill(counts, 0, product.shape[0])
     timer.end_phase("analysis")
     loose: Result | None = None
-    if partition.suits_upper_bound and fits(product, work, [step.bin for step in partition.steps]):
-        loose = _by_upper_bound(chain, product, partition, counts)
+    if partition.suits_upper_bound and upper_bound_fits(product, work, [step.bin for step in partition.steps]):
+        loose = _enqueue_upper_bound(chain, product, partition, counts)
         timer.end_phase("numeric")
     if loose is None:
         _build_together(chain, product, partition, ("symbolic",) if counting_only else ("symbolic", "numeric"))
@@ -106,7 +106,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     return Counted(product, partition.steps, indptr, nnz, reason, loose)
 
 
-def _without_products(operands: Operands, timer: Timer) -> Counted:
+def _empty_structure(operands: Operands, timer: Timer) -> Counted:
     """Return the structure of a product without entries."""
     chain, product = operands.chain, operands.product
     indptr = operands.new_pointers(product.kind.c_index)
@@ -115,7 +115,7 @@ def _without_products(operands: Operands, timer: Timer) -> Counted:
     return Counted(product, (), indptr, 0, Reason("there are no products"))
 
 
-def _speculative(operands: Operands, speculation: Speculation) -> Counted | None:
+def _count_by_speculation(operands: Operands, speculation: Speculation) -> Counted | None:
     """Return the structure of a product by one symbolic kernel for all rows; None if rows are to be analysed after all."""
     product = operands.product
     try:
@@ -164,7 +164,7 @@ def partition_rows(
     return product, work, partition._replace(steps=[prepare(chain, product, step, listed) for step in partition.steps])
 
 
-def _by_upper_bound(chain: Chain, product: Product, partition: Partition, counts: cl_array.Array) -> Result | None:
+def _enqueue_upper_bound(chain: Chain, product: Product, partition: Partition, counts: cl_array.Array) -> Result | None:
     """Enqueue rows of C, each in the room that all its products take, and their entries; None if memory is missing for that."""
     _build_together(chain, product, partition, ("upper_bound",))
     try:

@@ -17,10 +17,23 @@ from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.strategy import PLAIN, Choice, Strategy, bins_for, decide_strategy
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 
-__all__ = ["Decision", "Reason", "Speculation", "decide", "is_uneven", "speculation_for"]
+__all__ = [
+    "Decision",
+    "Reason",
+    "Speculation",
+    "compresses",
+    "decide",
+    "is_light",
+    "is_uneven",
+    "max_item_length",
+    "single_item_bin",
+    "small_product_bin",
+    "speculation_for",
+    "staged_entries",
+]
 
 #: Staged entries of B are a multiple of this, as each number has a kernel of its own.
-_INPUTS = 128
+_STAGED_MULTIPLE = 128
 
 
 class Reason(NamedTuple):
@@ -146,25 +159,25 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
     if A is None or of_a is None:
         longest = math.ceil(1.5 * mean_row) * (2 if few_products else 1)
         by_item: float = limits.max_item_length if mergeable and is_light(limits, longest, mean_row_of_b) else 0
-        return _speculation_for(kind, limits, longest, few_products, by_item, 0, mergeable)
+        return _choose_speculation(kind, limits, longest, few_products, by_item, 0, mergeable)
     near = compresses(limits, A)
-    by_item = _by_item(limits, of_a, mean_row_of_b, near=near) if mergeable else 0
+    by_item = _max_length_by_item(limits, of_a, mean_row_of_b, near=near) if mergeable else 0
     items_per_row = kind.device.compute_units * kind.device.resident // n_rows
     uniform = of_a <= max(limits.max_longest_by_mean * mean_row, limits.merge_items * items_per_row)
     alike = near and uniform and of_a * n_products <= limits.max_speculative_work
     width = min(kind.device.portability.lane_width, limits.max_merge_lanes)
     max_lanes = min(max(items_per_row, 1), width) if alike else 0
-    return _speculation_for(kind, limits, of_a, few_products, by_item, max_lanes, mergeable)
+    return _choose_speculation(kind, limits, of_a, few_products, by_item, max_lanes, mergeable)
 
 
-def _by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
+def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
     """Return up to which entries of a row one work-item merges each row; 0 if it compares too many heads for that."""
     if is_light(limits, longest, mean_row_of_b):
         return max_item_length(limits)
     return limits.max_item_length if near else 0
 
 
-def _speculation_for(
+def _choose_speculation(
     kind: Kind, limits: Thresholds, longest: int, few_products: bool, by_item: float, max_lanes: int, mergeable: bool
 ) -> Speculation | None:
     """Return the speculation for rows of A up to some length: of few products, or rows that are alike.
@@ -184,19 +197,19 @@ def _speculation_for(
         Whether a work-item by itself merges the products of a mean row.
     """
     if few_products:
-        accumulator = small_merge(kind, limits, longest)
+        accumulator = small_product_merge(kind, limits, longest)
         return Speculation(accumulator, merge_all(accumulator), limits.max_small_products) if accumulator else None
     accumulator = Merge(1, longest) if longest <= min(by_item, limits.max_item_length) else None
     if accumulator is None and max_lanes and longest > limits.max_item_length:
         shapes = merges(kind.device, kind.types, limits, registers=True)
         fitting = (shape for shape in shapes if longest <= shape.length <= limits.max_speculative_length)
-        accumulator = next((_spread(shape, limits, max_lanes) for shape in fitting if mergeable or shape.lanes > 1), None)
+        accumulator = next((_widen_team(shape, limits, max_lanes) for shape in fitting if mergeable or shape.lanes > 1), None)
     if accumulator is None and longest <= by_item:
         accumulator = Merge(1, longest)
     return Speculation(accumulator, merge_all(accumulator), None) if accumulator else None
 
 
-def _spread(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
+def _widen_team(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
     """Return an accumulator for rows as long with more lanes of fewer heads, up to some number of lanes."""
     lanes, items = team.lanes, team.items
     while 1 < lanes <= max_lanes // 2 and items > limits.min_merge_items:
@@ -209,13 +222,13 @@ def merge_all(accumulator: Merge) -> Bin:
     return Bin("reg-merge", accumulator, max_length=accumulator.length, takes_empty=True)
 
 
-def small(kind: Kind, thresholds: Thresholds, longest_row: int) -> Bin | None:
+def small_product_bin(kind: Kind, thresholds: Thresholds, longest_row: int) -> Bin | None:
     """Return the bin that makes all rows of a small product by one launch a phase; None if rows of A are long."""
-    accumulator = small_merge(kind, thresholds, longest_row)
+    accumulator = small_product_merge(kind, thresholds, longest_row)
     return merge_all(accumulator) if accumulator else None
 
 
-def small_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:
+def small_product_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:
     """Return the accumulator that makes all rows of a small product; None if rows of A are long."""
     shapes = merges(kind.device, kind.types, thresholds, registers=True)
     fitting = (
@@ -224,7 +237,7 @@ def small_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge |
     return next((shape for shape in fitting if shape.length >= longest_row), None)
 
 
-def alone(thresholds: Thresholds, longest_row: int, max_products: int, inputs: int) -> Bin | None:
+def single_item_bin(thresholds: Thresholds, longest_row: int, max_products: int, inputs: int) -> Bin | None:
     """Return the bin by which one work-item each merges all rows, in their order; None if they are too long.
 
     ``inputs``: as `staged_entries` says.
@@ -258,4 +271,4 @@ def staged_entries(kind: Kind, features: Features) -> int:
     if portability.lanes == "local" or A is None or A.adjacent < max(kind.thresholds.min_staged_share * A.nnz, 1):
         return 0
     n_named = ((A.nnz - A.adjacent) * portability.lane_width + A.adjacent) / features.shape[0]
-    return math.ceil(n_named * features.mean_row_of_b / _INPUTS) * _INPUTS
+    return math.ceil(n_named * features.mean_row_of_b / _STAGED_MULTIPLE) * _STAGED_MULTIPLE

@@ -36,13 +36,13 @@ __all__ = ["Estimate", "min_bytes", "spgemm_estimate"]
 #: The most products of a row in each class of the histogram; beyond them there is one more.
 CLASSES = (0, *(1 << bit for bit in range(25)))
 #: Bins that count the rows of each class.
-_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
+_CLASS_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
 #: Bytes for counters.
-_FIXED = 4096
+_COUNTER_BYTES = 4096
 #: Bytes for each compute unit.
-_OF_UNIT = 512
+_UNIT_BYTES = 512
 #: Entries to a byte that scans and sorts keep of tiles.
-_OF_TILES = 8
+_ENTRIES_PER_TILE_BYTE = 8
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     work: Work | None = None
     if left.nnz and right.nnz:
         structure = *of_a.arrays(index)[:2], *of_b.arrays(index)[:2]
-        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, _BINS).work
+        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, _CLASS_BINS).work
     n_products, bound = (work.n_products, work.bound) if work else (0, 0)
     rows_of_classes = work.taken if work else (m, *(0 for _ in CLASSES))
     nnz = inspect_structure(left, right, Request(), counting_only=True)[1].nnz if exact and work else bound
@@ -157,14 +157,14 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
         nnz,
         exact,
         c_bytes=c_bytes,
-        workspace_bytes=_most_bytes(device, types, A, B, n) + 2 * c_bytes if work else 0,
+        workspace_bytes=_max_workspace(device, types, A, B, n) + 2 * c_bytes if work else 0,
         min_bytes=min_bytes(device, types, A, B),
         expansion_bytes=n_products * (column + arithmetic.result.itemsize),
         histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), rows_of_classes, strict=True) if rows),
     )
 
 
-def _most_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_columns: int) -> int:
+def _max_workspace(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_columns: int) -> int:
     """Return the most bytes of workspace that "auto" takes, beside twice the bytes of C."""
     n_bytes = workspace_bound(*(part for matrix in (A, B) for part in (matrix.indptr, matrix.indices, matrix.data)))
     if device.resident == 1 and is_narrow(types, n_columns, n_bytes):
@@ -182,7 +182,7 @@ def min_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix) -> int:
     copies = copy_bytes(A, B, types)
     if not (A.nnz and B.nnz):
         return copies
-    return copies + (4 + index) * m + m // _OF_TILES + _OF_UNIT * device.compute_units + _FIXED
+    return copies + (4 + index) * m + m // _ENTRIES_PER_TILE_BYTE + _UNIT_BYTES * device.compute_units + _COUNTER_BYTES
 
 
 def copy_bytes(A: Matrix, B: Matrix, types: KernelTypes) -> int:
@@ -197,5 +197,5 @@ def _copy_bytes(matrix: Matrix, index: int) -> int:
     if not matrix.has_canonical_format:
         # Numbers of entries, which are sorted and summed as values are; both at once.
         value = matrix.dtype.itemsize
-        n_bytes += (10 * own_index + 2 * value + max(value, 8) + 12) * n + 4 * own_index * rows + n // _OF_TILES
+        n_bytes += (10 * own_index + 2 * value + max(value, 8) + 12) * n + 4 * own_index * rows + n // _ENTRIES_PER_TILE_BYTE
     return n_bytes

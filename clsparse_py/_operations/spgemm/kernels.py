@@ -16,10 +16,10 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
 
-__all__ = ["Analysis", "Found", "KernelTypes", "OfLanes", "OfListed", "OfProduct", "OfRows", "RowKernel"]
+__all__ = ["Analysis", "AnalysisTotals", "KernelTypes", "OfLanes", "OfListed", "OfProduct", "OfRows", "RowKernel"]
 
 
-class Found(NamedTuple):
+class AnalysisTotals(NamedTuple):
     """Results of the analysis for all rows: numbers of 32 bits, whose positions host and kernel know by these names.
 
     Sums of 64 bits have two halves. Behind them come the rows of each bin.
@@ -66,7 +66,9 @@ class Analysis(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        positions = [f"#define FOUND_{name.upper()} {position}" for position, name in enumerate((*Found._fields, "bins"))]
+        positions = [
+            f"#define FOUND_{name.upper()} {position}" for position, name in enumerate((*AnalysisTotals._fields, "bins"))
+        ]
         return "\n".join([self.portability.defines, *positions, f"#define MAX_BINS {self.MAX_BINS}", super().prelude])
 
     @property

@@ -17,7 +17,7 @@ from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spgemm.arguments import require_at_most, types_of
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
-from clsparse_py._operations.spgemm.mask_writes import accumulate, apply_mask, find_marked, move, pointers
+from clsparse_py._operations.spgemm.mask_writes import accumulate, apply_mask, find_marked, marked_pointers, take_marked
 from clsparse_py._operations.spgemm.masked_rows import Masked, choose_masked_record, enqueue_masked
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.request import Request
@@ -201,8 +201,8 @@ def _multiply_at_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, time
         return sums, indices, indptr
     # Each array is let go as soon as it is of no use: beside A, B and M all takes no more memory than C would at M's places.
     del marks
-    sums = move(queue, sums, marked, allocator, indices.nbytes + indptr.nbytes - marked.positions.nbytes)
-    return sums, move(queue, indices, marked, allocator), pointers(queue, indptr, marked, allocator)
+    sums = take_marked(queue, sums, marked, allocator, indices.nbytes + indptr.nbytes - marked.positions.nbytes)
+    return sums, take_marked(queue, indices, marked, allocator), marked_pointers(queue, indptr, marked, allocator)
 
 
 def multiply_under_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:

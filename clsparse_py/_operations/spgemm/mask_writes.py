@@ -31,8 +31,8 @@ __all__ = [
     "accumulate_values",
     "apply_mask",
     "find_marked",
-    "move",
-    "pointers",
+    "marked_pointers",
+    "take_marked",
 ]
 
 #: Work-items of a work-group, at most.
@@ -269,7 +269,7 @@ def _record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0
     return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
 
 
-def move(
+def take_marked(
     queue: cl.CommandQueue, values: cl_array.Array, marked: Marked, allocator: Any, room: int | None = None
 ) -> cl_array.Array:
     """Return the values of marked entries.
@@ -306,7 +306,7 @@ def move(
     return result
 
 
-def pointers(queue: cl.CommandQueue, indptr: cl_array.Array, marked: Marked, allocator: Any) -> cl_array.Array:
+def marked_pointers(queue: cl.CommandQueue, indptr: cl_array.Array, marked: Marked, allocator: Any) -> cl_array.Array:
     """Return the ``indptr`` of the marked entries alone."""
     n, positions = indptr.size, marked.positions
     chain = Chain(queue, indptr, positions)

@@ -33,7 +33,7 @@ from clsparse_py._operations.spgemm.mask import (
     require_no_method,
     sum_at_mask,
 )
-from clsparse_py._operations.spgemm.mask_writes import accumulate_values, find_marked, move, pointers
+from clsparse_py._operations.spgemm.mask_writes import accumulate_values, find_marked, marked_pointers, take_marked
 from clsparse_py._operations.spgemm.masked_rows import choose_masked_record, enqueue_masked
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.request import Request
@@ -62,7 +62,7 @@ class _AtPlaces:
         del marks
         if marked.n < indices.size:
             allocator = A.data.allocator
-            indices, indptr = move(queue, indices, marked, allocator), pointers(queue, indptr, marked, allocator)
+            indices, indptr = take_marked(queue, indices, marked, allocator), marked_pointers(queue, indptr, marked, allocator)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
         # All of C's places have products: of C as the mask, the sums are C's values.
         self._product = product._replace(mask=(indptr, indices))
@@ -146,10 +146,10 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         with counting(workspace):
             self._mask = require_mask(A, mask, self.shape)
             counting_mask = counting_entries(self._mask.matrix, structural=self._structural)
-            self._made = (_CutOut if self._complement else _AtPlaces)(A, B, counting_mask, request)
+            self._maker = (_CutOut if self._complement else _AtPlaces)(A, B, counting_mask, request)
         if self._accum is not None:
-            require_accumulation(self._accum, self._made.dtype, self._made.dtype)
-        self._structure = self._made.structure
+            require_accumulation(self._accum, self._maker.dtype, self._maker.dtype)
+        self._structure = self._maker.structure
         self.indptr, self.indices = self._structure.indptr, self._structure.indices
         self.nnz: int = self.indices.size
         require_at_most(self.nnz, request.max_nnz)
@@ -181,15 +181,15 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
             A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
         """
         with counting(Workspace(self._workspace.limit, self._workspace.used)):
-            left = self._made.a.accept("a_data", a_data, self._made.a.data)
-            right = self._made.b.accept("b_data", b_data, self._made.b.data)
+            left = self._maker.a.accept("a_data", a_data, self._maker.a.data)
+            right = self._maker.b.accept("b_data", b_data, self._maker.b.data)
             if mask_data is not None:
                 return self._multiply_with_mask(left, right, mask_data, out)
             target = None if out is None else self._target(out, left, right)
             in_place = target is not None and self._accum is None
-            data = target if in_place else allocate(self.queue, "values", self.nnz, self._made.dtype, self._allocator)
+            data = target if in_place else allocate(self.queue, "values", self.nnz, self._maker.dtype, self._allocator)
             assert data is not None
-            self._made.enqueue(self.queue, left, right, data)
+            self._maker.enqueue(self.queue, left, right, data)
             if out is None or target is None:
                 return self._assembled(self._structure, data)
             if self._accum is not None:
@@ -206,7 +206,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         M = self._mask
         values = M.accept("mask_data", mask_data, M.data)
         mask = counting_entries(M.matrix.with_values(values), structural=False)
-        A, B = (operand.matrix.with_values(data) for operand, data in ((self._made.a, left), (self._made.b, right)))
+        A, B = (operand.matrix.with_values(data) for operand, data in ((self._maker.a, left), (self._maker.b, right)))
         data, indices, indptr = multiply_under_mask(A, B, mask, self._request, UNTIMED, complement=self._complement)
         require_at_most(indices.size, self._request.max_nnz)
         return self._assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
@@ -214,15 +214,15 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return the array with a result's values."""
         inputs = {"a_data": left, "b_data": right}
-        for name, operand in (("A", self._made.a), ("B", self._made.b)):
+        for name, operand in (("A", self._maker.a), ("B", self._maker.b)):
             inputs |= {f"{name}.indptr": operand.indptr, f"{name}.indices": operand.indices}
-        return values_of_result(out, self.shape, self.indptr, self.indices, self._made.dtype, "the product", inputs)
+        return values_of_result(out, self.shape, self.indptr, self.indices, self._maker.dtype, "the product", inputs)
 
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
         """Return how the product is made, and its sizes. Waits for the device."""
-        maker = self._made
+        maker = self._maker
         n_products = spgemm_estimate(maker.a.matrix, maker.b.matrix).n_products
         c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * maker.dtype.itemsize
         why = f"under {'the complement of ' if self._complement else ''}a mask of {self._mask.nnz:,} entries"

@@ -43,17 +43,17 @@ _MAX_WINDOW = 1024
 #: Work-items of a work-group of teams.
 _WORK_GROUP = 256
 #: Entries of the mask that a team takes, and slots of its table.
-_WINDOW = 128
+_DEFAULT_WINDOW = 128
 #: Columns that teams tell apart: the products of a team's lanes are counted in 32 bits.
 _MAX_COLUMNS = 1 << 27
 #: Chunks of rows to a worker.
-_CHUNKS = 64
+_CHUNKS_PER_WORKER = 64
 #: Least entries of the mask to a chunk.
-_LEAST_CHUNK = 32
+_MIN_CHUNK = 32
 #: Entries of a row of B that are walked sooner than they are searched for the ends of the mask's row.
-_SEARCHED = 64
+_MIN_SEARCHED = 64
 #: Workers to a compute unit of a device that is no CPU.
-_WORKERS = 64
+_WORKERS_PER_UNIT = 64
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,12 @@ class MaskedTeam(_OfMask):
 
     portability: Portability
     lanes: int
-    window: int = _WINDOW
+    window: int = _DEFAULT_WINDOW
 
     @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, window: int = _WINDOW, *, by_rows: bool = False) -> Self:
+    def legal(cls, device: Device, arithmetic: Arithmetic, window: int = _DEFAULT_WINDOW, *, by_rows: bool = False) -> Self:
         """Return the record for a device; a work-group has as many teams as local memory holds (see `choose_masked_record`)."""
-        lanes, is_counted = _lanes_in_step(device.portability), _is_counted(arithmetic) and not by_rows
+        lanes, is_counted = _synchronised_lanes(device.portability), _is_counted(arithmetic) and not by_rows
 
         def sizes() -> Iterator[Self]:
             """Iterate over records, those with more teams to a work-group first."""
@@ -205,7 +205,7 @@ class MaskedTeam(_OfMask):
         yield "counted", cls.legal(device, Arithmetic("int32", "int32", arithmetic.index, "plus_pair"))
 
 
-def _lanes_in_step(portability: Portability) -> int:
+def _synchronised_lanes(portability: Portability) -> int:
     """Return how many lanes can meet without the rest of their work-group."""
     if portability.match == "ptx":
         return min(portability.lane_width, 32)
@@ -244,7 +244,7 @@ class MaskedChunked(_OfMask):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _SEARCHED}
+        return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _MIN_SEARCHED}
 
     @classmethod
     @override
@@ -296,12 +296,12 @@ def record_of(device: Device, product: Masked, lookup: Lookup, *, by_rows: bool 
 
 def takes_teams(device: Device) -> bool:
     """Return whether teams of lanes can meet on a device."""
-    return not device.lanes_are_loops and _lanes_in_step(device.portability) > 1
+    return not device.lanes_are_loops and _synchronised_lanes(device.portability) > 1
 
 
 def workers_of(device: Device) -> int:
     """Return how many work-items take chunks of rows on a device."""
-    return device.compute_units + 1 if device.lanes_are_loops else device.compute_units * _WORKERS
+    return device.compute_units + 1 if device.lanes_are_loops else device.compute_units * _WORKERS_PER_UNIT
 
 
 def enqueue_masked(
@@ -320,7 +320,7 @@ def enqueue_masked(
         chain.launch(built, -(-n_entries // (record.window * (record.work_group // record.lanes))), *sizes, *arrays)
         return
     workers = workers_of(chain.device)
-    chunk = max(-(-n_entries // (workers * _CHUNKS)), _LEAST_CHUNK)
+    chunk = max(-(-n_entries // (workers * _CHUNKS_PER_WORKER)), _MIN_CHUNK)
     n_chunks = -(-n_entries // chunk)
     workers = min(workers, n_chunks)
     more: tuple[Any, ...] = ()

@@ -70,11 +70,11 @@ class OneLaunch(OfLanes):
 def _kind_of_call(device: Device, A: Matrix, B: Matrix, request: Request) -> tuple[Kind, tuple[np.uint32, ...], str]:
     """Return the kind of a product, the kernel's first arguments, and the name of the product in errors."""
     (m, k), n = A.shape, B.shape[1]
-    sizes = np.uint32(m), np.uint32(k), np.uint32(_words(n))
+    sizes = np.uint32(m), np.uint32(k), np.uint32(_pattern_words(n))
     return kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product"
 
 
-def _words(n_columns: int) -> int:
+def _pattern_words(n_columns: int) -> int:
     """Return how many words a row of a pattern has."""
     return (n_columns + 31) // 32
 
@@ -93,7 +93,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     """
     a, b = A.structure, B.structure
     (m, k), n = a.shape, b.shape[1]
-    if max(m, k) * _words(n) > OneLaunch.WORDS[0] or not request.is_open:
+    if max(m, k) * _pattern_words(n) > OneLaunch.WORDS[0] or not request.is_open:
         return None
     of_a, of_b, a_indptr, b_indptr = a.facts, b.facts, a.indptr, b.indptr
     if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or b_indptr.dtype != a_indptr.dtype:
@@ -114,7 +114,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     if n_products > kind.thresholds.max_small_products or n_looked_up > OneLaunch.MAX_LOOKED_UP * n_units:
         return None
     built, record = chain.build_once((OneLaunch, kind), lambda: OneLaunch.legal(kind.device, kind.types))
-    if max(m, k) * _words(n) > record.words:
+    if max(m, k) * _pattern_words(n) > record.words:
         return None
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
     sizes_and_dtypes = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)

@@ -51,7 +51,7 @@ class Operands(NamedTuple):
         """Features of the product."""
         a, b, _, product, *_ = self
         m, n = product.shape
-        return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.known, b.known, product.kind.entry_bytes)
+        return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.facts, b.facts, product.kind.entry_bytes)
 
     @property
     def budget(self) -> Budget:

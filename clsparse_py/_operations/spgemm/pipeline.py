@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 #: The bins that need the least memory.
 _IN_WINDOWS = Bins((EMPTY, WINDOWS))
 #: The reason for bins of windows.
-_MISSING = "windows of columns, as memory is missing for what was chosen"
+_WINDOWS_REASON = "windows of columns, as memory is missing for what was chosen"
 
 
 def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, workspace: Workspace | None = None) -> Result:
@@ -60,12 +60,12 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
         return compute(A, B, request, timer)[2]
     C = in_one_launch(A, B, request)
     if C is None:
-        return _repeat(A, B, request)
+        return _multiply_again(A, B, request)
     require_at_most(C.data.size, request.max_nnz)
     return C
 
 
-def _repeat(A: Matrix, B: Matrix, request: Request) -> Result:
+def _multiply_again(A: Matrix, B: Matrix, request: Request) -> Result:
     """Return C's arrays as `compute` does: from the third time on by the commands of the second, if they could be recorded."""
     former = former_of(A, B, request)
     if former is None:
@@ -135,7 +135,7 @@ def _count(operands: Operands, request: Request, timer: Timer, counting_only: bo
         _log.info("all rows go through windows of columns: %s", error)
     if counted is None:
         # Not in the handler: the error keeps the memory allocated so far.
-        counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_MISSING), timer, counting_only=counting_only)
+        counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_WINDOWS_REASON), timer, counting_only=counting_only)
     require_at_most(counted.nnz, request.max_nnz)
     return counted
 

@@ -71,20 +71,20 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         operands.chain.finish(counted.indptr)
         self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
         self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
-        self._why = str(counted.reason)
+        self._reason = str(counted.reason)
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes the columns too; until then its lock keeps others waiting.
         self._has_columns = C is not None
         # A list of products, which later products take; whether there is to be one is asked with the second values.
         self._list: Upgrade[ProductList] | None = None
-        self._asks = operands.chain.device.resident > 1
+        self._list_undecided = operands.chain.device.resident > 1
         values = None if C is None else C.data
-        self._made = None if values is None else self._assembled(self._structure, values)
+        self._first_product = None if values is None else self._assembled(self._structure, values)
         self._first = threading.Lock()
 
     def take_product(self) -> MatrixT:
         """Return the product that was made with the plan, once, if that was asked for."""
-        product, self._made = self._made, None
+        product, self._first_product = self._first_product, None
         assert product is not None
         return product
 
@@ -134,7 +134,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         writes = () if out is None else (self._target(out, left, right),)
         chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
         data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
-        listed = self._come_to_list() if self._has_columns else None
+        listed = self._count_to_list() if self._has_columns else None
         if listed is not None:
             listed.enqueue(chain, left, right, data)
             chain.finish(data)
@@ -155,17 +155,17 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         C = Result(self.indptr, self._indices, data)
         self._steps = enqueue(chain, self._product._replace(a_data=left, b_data=right), self._steps, C, phase)
 
-    def _come_to_list(self) -> ProductList | None:
+    def _count_to_list(self) -> ProductList | None:
         """Take note of a product of new values, and return the list of products, if there is one by now."""
         upgrade = self._list
-        if self._asks or not (upgrade is None or upgrade.is_done):
+        if self._list_undecided or not (upgrade is None or upgrade.is_done):
             with self._first, counting(self._workspace):
-                if self._asks:
+                if self._list_undecided:
                     # The module is loaded when it is asked for, as few processes use it.
                     from clsparse_py._operations.spgemm.product_list import list_after
 
                     list_from = list_after(self._product, self._steps, self.nnz)
-                    self._list, self._asks = None if list_from is None else self._start_list(list_from), False
+                    self._list, self._list_undecided = None if list_from is None else self._start_list(list_from), False
                 if self._list is not None:
                     self._list.come()
             upgrade = self._list
@@ -185,8 +185,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         operands = Operands(self._a, self._b, chain, product, self._allocator)
         self._product, _, partition = partition_rows(operands, operands.decision(self._request), self.indptr.dtype)
         chain.finish()
-        self._steps, self._why = partition.steps, str(partition.reason)
-        self._list, self._asks = None, False
+        self._steps, self._reason = partition.steps, str(partition.reason)
+        self._list, self._list_undecided = None, False
 
     def _remaining_workspace(self) -> Workspace | None:
         """Return the workspace of one call beside the plan's own: calls of several threads do not share one."""
@@ -210,7 +210,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             if bin_.accumulator is not None
         )
         nnz_a = self._a.matrix.nnz
-        why = self._why if self._list is None else f"{self._why}; {self._list}"
+        why = self._reason if self._list is None else f"{self._reason}; {self._list}"
         c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize
         workspace_bytes = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
         sizes = self.shape, nnz_a, self.n_products, self.nnz

@@ -16,11 +16,11 @@ from clsparse_py._operations.spgemm.decide import (
     Decision,
     Reason,
     Speculation,
-    alone,
     compresses,
     is_light,
     max_item_length,
-    small,
+    single_item_bin,
+    small_product_bin,
     staged_entries,
 )
 from clsparse_py._operations.spgemm.features import Budget, Features
@@ -69,28 +69,28 @@ def refine(kind: Kind, features: Features, decision: Decision, work: Work, budge
     work : Work
     budget : Budget
     """
-    single_bin, n_empty = _one_for_all(kind, features, decision, work), work.taken[0]
+    single_bin, n_empty = _choose_single_bin(kind, features, decision, work), work.taken[0]
     if single_bin is not None:
         return Assignment([(EMPTY, n_empty), (single_bin, features.shape[0] - n_empty)])
     if not decision.is_auto:
         return Assignment(list(zip(decision.bins, work.taken, strict=True)))
     bins, rulings = choose(kind, features, decision.bins, work, budget, decision.choices)
-    return Assignment([(EMPTY, n_empty), *_join(kind.thresholds, zip(bins[1:], work.taken[1:], strict=True))], rulings)
+    return Assignment([(EMPTY, n_empty), *_join_bins(kind.thresholds, zip(bins[1:], work.taken[1:], strict=True))], rulings)
 
 
-def _one_for_all(kind: Kind, features: Features, decision: Decision, work: Work) -> Bin | None:
+def _choose_single_bin(kind: Kind, features: Features, decision: Decision, work: Work) -> Bin | None:
     """Return the bin that had better take all rows; None if there is none."""
     limits = kind.thresholds
     if not decision.is_auto:
         light = all(bin_.method in ("", "reg-merge") for bin_, n in zip(decision.bins, work.taken, strict=True) if n)
     elif 0 < work.n_products <= limits.max_small_products:
-        return small(kind, limits, work.longest_row)
+        return small_product_bin(kind, limits, work.longest_row)
     else:
         light = compresses(limits, features.A) or is_light(limits, work.longest_row, features.mean_row_of_b)
-    return alone(limits, work.longest_row, work.max_products, staged_entries(kind, features)) if light else None
+    return single_item_bin(limits, work.longest_row, work.max_products, staged_entries(kind, features)) if light else None
 
 
-def _join(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
+def _join_bins(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
     """Iterate over bins that have rows: one goes to the next if that has its accumulator, or takes its few rows too."""
     pending: tuple[Bin, int] | None = None
     for bin_, n in shares:
@@ -98,7 +98,7 @@ def _join(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tup
             continue
         if pending is not None:
             earlier, n_before = pending
-            if earlier.accumulator is bin_.accumulator or (_few(limits, n_before, earlier, bin_) and earlier.joins(bin_)):
+            if earlier.accumulator is bin_.accumulator or (_are_few(limits, n_before, earlier, bin_) and earlier.joins(bin_)):
                 n += n_before
             else:
                 yield pending
@@ -107,7 +107,7 @@ def _join(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tup
         yield pending
 
 
-def _few(thresholds: Thresholds, n_rows: int, bin_: Bin, later: Bin) -> bool:
+def _are_few(thresholds: Thresholds, n_rows: int, bin_: Bin, later: Bin) -> bool:
     """Return whether a bin's rows are so few that a later bin of the same method had better take them."""
     if isinstance(bin_.accumulator, Sort):
         return n_rows * ((later.max_products or 0) - (bin_.max_products or 0)) <= thresholds.max_joined_places
@@ -139,7 +139,7 @@ def are_long(kind: Kind, bin_: Bin, n_rows: int, n_all: int) -> bool:
 def numeric_bin(thresholds: Thresholds, speculation: Speculation, speculated: Speculated, inputs: int) -> Bin | None:
     """Return the bin of the numeric phase after a speculation that held; None if rows had better not be merged."""
     if speculation.accumulator.lanes == 1 and speculation.accumulator.length <= max_item_length(thresholds):
-        return alone(thresholds, speculated.longest_row, 0, inputs) or speculation.bin
+        return single_item_bin(thresholds, speculated.longest_row, 0, inputs) or speculation.bin
     compresses = speculated.n_products >= thresholds.min_merged_compression * speculated.nnz
     return speculation.bin if compresses or speculated.n_products <= thresholds.max_small_products else None
 

@@ -40,13 +40,13 @@ __all__ = [
     "Entry",
     "Limits",
     "Strategy",
-    "auto",
     "bins_for",
-    "choosable",
+    "choosable_strategies",
     "decide_strategy",
     "is_narrow",
     "parse",
     "parse_choice",
+    "strategy_bins",
 ]
 
 #: Name of a choice: the accumulator that the strategy gives to the bin.
@@ -177,20 +177,20 @@ def decide_strategy(device: Device, types: KernelTypes, features: Mapping[str, f
     return profiles.decide(device, "spgemm", name_of(types.arithmetic.result), "strategy", features, parse)
 
 
-def choosable(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
+def choosable_strategies(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
     """Return all strategies that the device's profile may choose."""
     assert types.arithmetic is not None  # of a numeric phase
     rules = profiles.rules(device, "spgemm", name_of(types.arithmetic.result), "strategy", _TYPICAL, parse)
     return tuple(rules.values.values())
 
 
-def auto(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
+def strategy_bins(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
     """Return the bins of "auto", of which the last takes any row."""
     setting = Setting(device, types, thresholds_of(device, types))
-    return tuple(bin_ for entry in strategy.entries for bin_ in _of_entry(setting, entry))
+    return tuple(bin_ for entry in strategy.entries for bin_ in _entry_bins(setting, entry))
 
 
-def _of_entry(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
+def _entry_bins(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
     """Return the bins of an entry of a strategy: with limits for even rows, in global memory with little of it."""
     method_bins, limits = PARTS[entry.method](setting), entry.limits
     if entry.method in ("esc", "esc-local"):
@@ -259,7 +259,7 @@ def _bins(
     """Return the bins of a method, or of a strategy alone, where the workspace may have so many bytes."""
     method_bins = of_method(Setting(device, types, thresholds)) if of_method else ()
     bins: list[Bin] = []
-    for bin_ in (EMPTY, *method_bins, *auto(device, types, strategy)):
+    for bin_ in (EMPTY, *method_bins, *strategy_bins(device, types, strategy)):
         if not bin_.holds(n_columns, room, narrow=narrow) or any(earlier.covers(bin_) for earlier in bins):
             continue
         bins.append(bin_)

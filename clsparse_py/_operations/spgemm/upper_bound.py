@@ -18,7 +18,7 @@ from clsparse_py._operations.spgemm.kernels import OfProduct
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Compaction", "CompactionChunked", "enqueue_compaction", "fits", "new_loose"]
+__all__ = ["Compaction", "CompactionChunked", "enqueue_compaction", "new_loose", "upper_bound_fits"]
 
 
 @kernel
@@ -51,7 +51,7 @@ class CompactionChunked(OfProduct):
     variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
 
-def fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
+def upper_bound_fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
     """Return whether the workspace has the bytes for C by its upper bound, and for what makes its rows."""
     room, least = product.upper_bytes, max((bin_.min_bytes for bin_ in bins), default=0)
     spare = product.free if product.allow_upper_bound else product.spare(int(work.n_products / work.compression))

@@ -14,7 +14,7 @@ from made_up_products import PLENTY, TYPES, device, kind_on
 from clsparse_py._decisions import profiles
 from clsparse_py._device.device import Device
 from clsparse_py._operations.spgemm.analysis import Work
-from clsparse_py._operations.spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures, choose, takers
+from clsparse_py._operations.spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures, bins_of_method, choose
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._operations.spgemm.decide import Decision, Reason
 from clsparse_py._operations.spgemm.features import Budget, Features
@@ -159,10 +159,10 @@ def test_bins_are_made_together_or_handed_on(by_tree: Callable[[object], Kind]) 
 
 def test_what_a_method_needs_is_there(by_tree: Callable[[object], Kind]) -> None:
     gpu, cpu = by_tree({"take": "given"}), Kind(device("cpu"), TYPES)
-    assert [bin_.method for bin_ in takers(cpu, "dense", 10**6, PLENTY)] == ["dense"]
-    assert takers(cpu, "dense", 10**6, Budget(1 << 40, 1 << 20)) == ()
-    assert takers(gpu, "dense-windows", 10**6, PLENTY) == (FILLED,)
-    assert [bin_.max_products for bin_ in takers(gpu, "esc-local", 10**6, Budget(1 << 12, 1 << 12))][-1] is None
+    assert [bin_.method for bin_ in bins_of_method(cpu, "dense", 10**6, PLENTY)] == ["dense"]
+    assert bins_of_method(cpu, "dense", 10**6, Budget(1 << 40, 1 << 20)) == ()
+    assert bins_of_method(gpu, "dense-windows", 10**6, PLENTY) == (FILLED,)
+    assert [bin_.max_products for bin_ in bins_of_method(gpu, "esc-local", 10**6, Budget(1 << 12, 1 << 12))][-1] is None
 
 
 @pytest.mark.parametrize("label", ["", "fast", "given:together", "hash:3", "reg-merge:16:1:1"])
