@@ -1,4 +1,4 @@
-"""Analysis of a product: work of each row, its bin, and the rows of each bin."""
+"""The analysis of a product: the number of products of each row, and the rows of each bin."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ __all__ = ["Analysed", "Work", "analyse"]
 
 #: Entries to a lane above which the whole work-group counts a row's products.
 _MIN_LONG_PER_LANE = 32
-#: The largest number that the kernel compares with.
+#: The limit of a bin that has none: the largest number of 32 bits.
 _NO_LIMIT = (1 << 32) - 1
-#: Numbers that are found of all rows.
+#: Number of totals that the analysis reports before the rows of each bin.
 _N_TOTALS = len(AnalysisTotals._fields)
+#: NumPy's dtype of numbers of products.
 _UINT32 = np.dtype(np.uint32)
 
 
 class Work(NamedTuple):
-    """The work of a product. Decisions by equal work are taken once.
+    """The work of a product: its intermediate products, and how they are distributed over rows and bins.
 
     Attributes
     ----------
@@ -56,7 +57,7 @@ class Work(NamedTuple):
 
 
 class Analysed(NamedTuple):
-    """A product that `analyse` inspected.
+    """The work of a product, with the number of products and the bin of each row.
 
     Attributes
     ----------
@@ -75,22 +76,22 @@ class Analysed(NamedTuple):
     listed: cl_array.Array | None
 
     def list_of(self, chain: Chain, n_rows: int) -> cl_array.Array:
-        """Return row numbers in the order of their bins, stably; they are sorted if they were not."""
+        """Return row numbers in the order of their bins; rows of a bin ascend."""
         return _list_rows(chain, n_rows, self.bin, len(self.work.taken)) if self.listed is None else self.listed
 
 
-def _choose_lanes(mean_length: float, most: int) -> int:
-    """Return how many work-items count a row's products: a power of two."""
+def _choose_lanes(mean_length: float, max_lanes: int) -> int:
+    """Return the number of work-items that count the products of a row: a power of two."""
     lanes = 1
-    while lanes < most and lanes * 4 < mean_length:
+    while lanes < max_lanes and lanes * 4 < mean_length:
         lanes *= 2
     return lanes
 
 
 def _choose_record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
-    """Return the legal record of the kernel."""
+    """Return the legal record of the analysis kernel on a device."""
     group = min(work_group or min(128, device.resident), device.max_work_group)
-    # Rows in chunks keep a core busy by themselves.
+    # On a CPU device, a chunk of rows keeps a core busy without a queue of long rows.
     long = _MIN_LONG_PER_LANE * lanes if device.resident > 1 else 0
     requested = Analysis(group, index, lanes, long, device.portability)
     legal = requested.within(group, device.portability.lane_width)
@@ -99,9 +100,9 @@ def _choose_record(device: Device, index: str, lanes: int, work_group: int | Non
 
 
 def _encode_bins(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
-    """Return the kernel's arguments that are bins: an array, how many they are, and how many stand before those of spans.
+    """Return the analysis kernel's arguments for bins: their limits, their number, and the number of bins before one with a span.
 
-    The array is on the host where memory is ``is_counted``.
+    The limits are on the host if memory ``is_counted``.
     """
     assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
     limits = np.array(bins.limits, np.int64)
@@ -123,12 +124,12 @@ def analyse(
     *,
     uneven: bool = False,
 ) -> Analysed:
-    """Count the intermediate products of each row, and find the bin that takes it. Waits for the device once.
+    """Count the intermediate products of each row, and assign the row to a bin. Waits for the device once.
 
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The commands of the product.
     shape : tuple of int
         Of C.
     nnz : int
@@ -151,14 +152,14 @@ def analyse(
     is_counted = current() is not None
     limits, numbers = chain.worked_out((bins, is_counted), lambda: _encode_bins(chain, bins, is_counted=is_counted))
     if is_counted:
-        # Memory that outlives the call would be beyond its limit.
+        # Constants on the device would outlive the call: under a memory limit, the limits of bins are sent for this call alone.
         limits = chain.sent(limits)
     products, bin_ = chain.scratch(n_rows, _UINT32), chain.scratch(n_rows, index)
     counters = chain.counters(_N_TOTALS + len(bins))
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, counters)
     listed: list[cl_array.Array] = []
     if uneven:
-        # Without memory for it rows may need no list.
+        # If memory is missing for the list, it is made later, if rows need one.
         suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
     # A blocking read takes less time than a wait for the event of a read without blocking.
     report: list[int] = chain.read(counters, _N_TOTALS + len(bins)).tolist()
@@ -175,7 +176,7 @@ def analyse(
 
 
 def _list_rows(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
-    """Enqueue, and return, row numbers in the order of their bins, stably."""
+    """Enqueue and return row numbers in the order of their bins; rows of a bin ascend."""
     listed = chain.scratch(n_rows, bin_.dtype)
     run(chain, _enqueue_list, (bin_, listed), n_rows, n_bins)
     return listed

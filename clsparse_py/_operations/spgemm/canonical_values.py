@@ -21,12 +21,12 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["CanonicalOperand", "number_entries"]
 
-#: The array's name in errors about memory.
+#: Name of a copy's arrays in errors about memory.
 _PURPOSE = "operand in canonical format"
 
 
 class CanonicalOperand:
-    """A matrix in canonical format, and the way of values to it.
+    """A matrix in canonical format, to which new values of the original matrix can be moved.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class CanonicalOperand:
     matrix : Matrix
         The same with sorted rows and duplicates summed; A itself if it is in canonical format.
     n_values : int
-        How many values `values` takes: the entries of A.
+        Number of A's entries, for which `values` takes values.
     indptr, indices, data : pyopencl.array.Array
         Of `matrix`.
     nnz : int
@@ -60,18 +60,18 @@ class CanonicalOperand:
         self.nnz: int = self.indices.size
 
     def arrays(self, index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-        """Return indptr, indices and data, with indices of a dtype."""
+        """Return the operand's indptr, indices and data, with indices of a dtype."""
         data, indices, indptr = with_index(self._queue, (self.data, self.indices, self.indptr), index)
         return indptr, indices, data
 
     def _canonical(self, A: Matrix) -> Matrix:
-        """Return a copy of a matrix in canonical format, and keep how values get there."""
+        """Return a copy of a matrix in canonical format, and keep the positions of A's values in it."""
         queue, index = A.queue, A.indptr.dtype
         ones, numbers = number_entries(queue, _PURPOSE, A.nnz, index)
         self._positions, indices, indptr = numbers, A.indices, A.indptr
         if not A.has_sorted_indices:
             self._positions, indices, indptr = with_sorted_rows(queue, (self._positions, indices, indptr))
-        # How many entries of A each sum is made of.
+        # The sums of ones are the numbers of A's entries at each place.
         lengths, indices, indptr = without_duplicates(queue, (ones, indices, indptr))
         n_kept = indices.size
         if n_kept < A.nnz:
@@ -82,7 +82,7 @@ class CanonicalOperand:
         return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self.values(A.data))
 
     def accept(self, name: str, values_given: Any, planned: cl_array.Array) -> cl_array.Array:
-        """Return the values of `matrix` for A's values as a caller gives them; for None, the values of the plan.
+        """Return the values of `matrix` for a caller's values of A; for None, the values that were planned with.
 
         Raises
         ------

@@ -31,18 +31,18 @@ __all__ = ["Counted", "count", "partition_rows"]
 
 _log = logging.getLogger(__name__)
 
-#: The reason for the bins of a product whose speculation held.
+#: Reason for the bins of a product whose speculation held.
 _SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
 
 
 @dataclass
 class Counted:
-    """The structure of a product but for its columns, and the steps that make it.
+    """The row pointers of C, and the steps that make its columns and values.
 
     Attributes
     ----------
     product : Product
-        With the dtype of C's indices.
+        Its kind has the dtype of C's indices.
     steps : sequence of Step
         The rows of each bin.
     indptr : pyopencl.array.Array
@@ -51,7 +51,7 @@ class Counted:
         Entries of C.
     reason : Reason
     loose : Result or None
-        C's rows, made already, each in the room that its upper bound takes; None if they are still to be made.
+        C's rows, each in the room of its upper bound; None if the steps are still to make them.
     """
 
     product: Product
@@ -71,7 +71,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     request : Request
     timer : Timer
     counting_only : bool
-        Whether C is not to be made afterwards, so that kernels for that are not built.
+        Whether the symbolic phase is all that is needed, so that no kernels of the numeric phase are built.
     """
     if not (operands.a.nnz and operands.b.nnz):
         return _empty_structure(operands, timer)
@@ -96,7 +96,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
         _build_together(chain, product, partition, ("symbolic",) if counting_only else ("symbolic", "numeric"))
         enqueue_phase(chain, product, partition.steps, "symbolic", counts)
         if product.kind is not kind and max(product.shape) <= INT32_MAX and add_up(chain, counts, product.shape[0]) <= INT32_MAX:
-            # C could have needed 64 bits; its entries, as they turn out, do not.
+            # Indices of 64 bits were allowed for, but C's entries turn out to need 32.
             product = product._replace(kind=kind)
     indptr = operands.new_pointers(product.kind.c_index) if indptr is None else indptr
     run(chain, enqueue_scan, (counts, indptr), product.shape[0], "pointers")
@@ -107,7 +107,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
 
 
 def _empty_structure(operands: Operands, timer: Timer) -> Counted:
-    """Return the structure of a product without entries."""
+    """Return the structure of a product whose operands lack entries: C is empty."""
     chain, product = operands.chain, operands.product
     indptr = operands.new_pointers(product.kind.c_index)
     chain.fill(indptr, 0, product.shape[0] + 1)
@@ -116,7 +116,7 @@ def _empty_structure(operands: Operands, timer: Timer) -> Counted:
 
 
 def _count_by_speculation(operands: Operands, speculation: Speculation) -> Counted | None:
-    """Return the structure of a product by one symbolic kernel for all rows; None if rows are to be analysed after all."""
+    """Return the row pointers of C by one symbolic kernel for all rows; None if the speculation failed."""
     product = operands.product
     try:
         max_products = min(speculation.max_products or INT32_MAX, INT32_MAX)
@@ -138,13 +138,13 @@ def _count_by_speculation(operands: Operands, speculation: Speculation) -> Count
 def partition_rows(
     operands: Operands, decision: Decision, c_index: np.dtype[Any] | None = None
 ) -> tuple[Product, Work, Partition]:
-    """Return the product with the products of its rows, its work, and the prepared steps of its bins. Waits for the device once.
+    """Analyse a product; return it with the numbers of its products, its work, and its partition. Waits for the device once.
 
     Parameters
     ----------
     operands : Operands
     decision : Decision
-        For the product.
+        The bins of the analysis.
     c_index : numpy.dtype, optional
         Of C's indices if C is there; by default one that C's upper bound fits in.
     """
@@ -159,13 +159,13 @@ def partition_rows(
         kind = kind_of(kind.device, replace(kind.types, c_index=name_of(c_index)))
     product = product._replace(kind=kind, products=analysis.products, n_products=work.n_products, bound=work.bound)
     listed = analysis.list_of(chain, m) if partition.is_listed else None
-    # The lists of rows are made, and the numbers of bins are not needed any more.
+    # The analysis holds the bin of each row, which takes memory that the steps below may need.
     del analysis
     return product, work, partition._replace(steps=[prepare(chain, product, step, listed) for step in partition.steps])
 
 
 def _enqueue_upper_bound(chain: Chain, product: Product, partition: Partition, counts: cl_array.Array) -> Result | None:
-    """Enqueue rows of C, each in the room that all its products take, and their entries; None if memory is missing for that."""
+    """Enqueue rows of C, each in the room of all its products, and return them; None if memory is missing for the upper bound."""
     _build_together(chain, product, partition, ("upper_bound",))
     try:
         loose = new_loose(chain, product, counts)
@@ -178,7 +178,7 @@ def _enqueue_upper_bound(chain: Chain, product: Product, partition: Partition, c
 
 
 def _build_together(chain: Chain, product: Product, partition: Partition, phases: tuple[str, ...]) -> None:
-    """Build the kernels of some phases at the same time."""
+    """Build the kernels of some phases of a partition's steps in parallel."""
     steps = partition.steps
     accumulators = tuple(step.bin.accumulator for step in steps)
     key = product.types, product.deterministic, phases, partition.is_listed, accumulators

@@ -1,4 +1,4 @@
-"""Decisions before the analysis of rows: pure functions of features, limits and profile."""
+"""Decisions before the analysis of rows, and bins by which one kernel merges all rows: pure functions of features and profile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
     "staged_entries",
 ]
 
-#: Staged entries of B are a multiple of this, as each number has a kernel of its own.
+#: Numbers of staged entries of B are rounded up to a multiple of this, as each number has a kernel of its own.
 _STAGED_MULTIPLE = 128
 
 
@@ -42,13 +42,13 @@ class Reason(NamedTuple):
     Attributes
     ----------
     text : str
-        If no profile decided.
+        The reason if no profile decided.
     ruling : Ruling or None
-        If a profile decided.
+        The decision of a profile, and its path.
     upper_bound : bool
         Whether C was allocated by its upper bound.
     of_bins : sequence of Ruling
-        What a profile decided for bins, if not what the strategy gives.
+        A profile's decisions for other accumulators of bins than the strategy's.
     """
 
     text: str
@@ -64,21 +64,21 @@ class Reason(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The decision for a product whose rows are analysed.
+    """The bins of a product whose rows are analysed, and the reason for them.
 
     Attributes
     ----------
     bins : Bins
-        Among which the analysis shares rows out.
+        The bins among which the analysis shares rows out.
     reason : Reason
     is_auto : bool
-        Whether a strategy gave them, so that the work of rows refines them.
+        Whether a strategy gave the bins, so that the work of rows refines them.
     is_uneven : bool
-        Whether several bins are likely to have rows, so that these are listed while the host waits for the analysis.
+        Whether several bins are likely to have rows, so that rows are listed while the host waits for the analysis.
     may_skip_counting : bool
         Whether C may be allocated by its upper bound, and its rows made without being counted first.
     choices : mapping of int to Choice, or None
-        What makes the bins of these numbers, if the profile is not to decide.
+        Accumulators by the numbers of bins, if the profile is not to decide.
     """
 
     bins: Bins
@@ -90,7 +90,7 @@ class Decision(NamedTuple):
 
 
 def decide(kind: Kind, features: Features, request: Request, budget: Budget) -> Decision:
-    """Return the decision for a product.
+    """Return the bins by which a product is analysed, and the reason for them.
 
     Parameters
     ----------
@@ -120,21 +120,21 @@ def decide(kind: Kind, features: Features, request: Request, budget: Budget) -> 
 
 
 def is_uneven(thresholds: Thresholds, features: Features) -> bool:
-    """Return whether several bins are likely to have rows, by what is known of A."""
+    """Return whether rows of A differ so much in length that several bins are likely to have rows."""
     A = features.A
     return A is not None and A.longest is not None and A.longest * features.shape[0] > thresholds.min_listed_by_mean * A.nnz
 
 
 class Speculation(NamedTuple):
-    """An accumulator that may hold all rows of a product.
+    """A guess that one accumulator holds all rows of a product, which the symbolic phase checks.
 
     Attributes
     ----------
     accumulator : Merge
     bin : Bin
-        Its bin.
+        The bin of all rows, with this accumulator.
     max_products : int or None
-        The most products that it is for; None for no limit.
+        The most products with which the guess counts; None for no limit.
     """
 
     accumulator: Merge
@@ -143,10 +143,10 @@ class Speculation(NamedTuple):
 
 
 def speculation_for(kind: Kind, features: Features) -> Speculation | None:
-    """Return the accumulator that may hold all rows of a product, so that the analysis is spared; None if there is none.
+    """Return the speculation that one accumulator holds all rows of a product, which spares the analysis; None for an analysis.
 
-    Means and the facts of the structures tell. Uniform rows are merged if many columns of A are neighbours, as their rows of B
-    are likely to have columns in common. Rows count as uniform, too, if the device holds the teams of all of them at a time.
+    Means and the facts of the structures decide. Uniform rows are merged if many columns of A are neighbours, as their rows of B
+    are likely to have columns in common. Rows count as uniform, too, if the device holds the teams of all rows at a time.
     """
     (n_rows, inner, _), (nnz, nnz_of_b), A, B, _ = features
     mean_row, mean_row_of_b = nnz / n_rows, nnz_of_b / inner
@@ -171,7 +171,7 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
 
 
 def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
-    """Return up to which entries of a row one work-item merges each row; 0 if it compares too many heads for that."""
+    """Return the longest row of A that one work-item merges; 0 if the longest row takes too many comparisons of heads."""
     if is_light(limits, longest, mean_row_of_b):
         return max_item_length(limits)
     return limits.max_item_length if near else 0
@@ -180,7 +180,7 @@ def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, 
 def _choose_speculation(
     kind: Kind, limits: Thresholds, longest: int, few_products: bool, by_item: float, max_lanes: int, mergeable: bool
 ) -> Speculation | None:
-    """Return the speculation for rows of A up to some length: of few products, or rows that are alike.
+    """Return the speculation for rows of A up to a length: by few products, by a work-item for each row, or by teams.
 
     Parameters
     ----------
@@ -188,9 +188,9 @@ def _choose_speculation(
     limits : Thresholds
     longest : int
     few_products : bool
-        Whether there are few products.
+        Whether the product is a small one.
     by_item : float
-        Entries of a row, up to which one work-item merges each row.
+        The longest row of A that one work-item merges.
     max_lanes : int
         Lanes of a row with which the device holds all rows at a time; 0 if rows are not uniform, or do not compress.
     mergeable : bool
@@ -210,7 +210,7 @@ def _choose_speculation(
 
 
 def _widen_team(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
-    """Return an accumulator for rows as long with more lanes of fewer heads, up to some number of lanes."""
+    """Return an accumulator for rows of the same length with more lanes, of fewer heads each, up to ``max_lanes``."""
     lanes, items = team.lanes, team.items
     while 1 < lanes <= max_lanes // 2 and items > limits.min_merge_items:
         lanes, items = 2 * lanes, items // 2
@@ -218,7 +218,7 @@ def _widen_team(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
 
 
 def merge_all(accumulator: Merge) -> Bin:
-    """Return the bin by which an accumulator merges all rows that it holds."""
+    """Return the bin of all rows, merged by one accumulator, up to the accumulator's longest row."""
     return Bin("reg-merge", accumulator, max_length=accumulator.length, takes_empty=True)
 
 
@@ -238,9 +238,9 @@ def small_product_merge(kind: Kind, thresholds: Thresholds, longest_row: int) ->
 
 
 def single_item_bin(thresholds: Thresholds, longest_row: int, max_products: int, inputs: int) -> Bin | None:
-    """Return the bin by which one work-item each merges all rows, in their order; None if they are too long.
+    """Return the bin of all rows in their order, each merged by one work-item; None if rows are too long.
 
-    ``inputs``: as `staged_entries` says.
+    ``inputs``: entries of B that a work-group stages, see `staged_entries`.
     """
     if not 0 < longest_row <= thresholds.max_item_length or max_products > thresholds.max_item_products:
         return None
@@ -248,12 +248,12 @@ def single_item_bin(thresholds: Thresholds, longest_row: int, max_products: int,
 
 
 def max_item_length(limits: Thresholds) -> float:
-    """Return the longest row that one work-item ever merges without analysis."""
+    """Return the longest row of A that one work-item merges without analysis, in any case."""
     return max(limits.max_item_length, limits.max_light_length)
 
 
 def is_light(thresholds: Thresholds, longest_row: int, mean_row_of_b: float) -> bool:
-    """Return whether one work-item merges the longest row of A in little time, by the heads that it compares."""
+    """Return whether a work-item compares few heads while merging the longest row of A."""
     return longest_row * longest_row * mean_row_of_b <= thresholds.max_item_steps
 
 
@@ -263,9 +263,9 @@ def compresses(thresholds: Thresholds, A: Facts | None) -> bool:
 
 
 def staged_entries(kind: Kind, features: Features) -> int:
-    """Return how many entries the rows of B have that neighbouring rows of A name together; 0 if they share few of them.
+    """Return the entries of B that neighbouring rows of A share, for staging in local memory; 0 if they share few.
 
-    Neighbouring columns of A are those that the next row has too, as in grids: of a row, only the others are new.
+    In grids, a row of A has the neighbouring columns of the row before: only its other columns name further rows of B.
     """
     portability, A = kind.device.portability, features.A
     if portability.lanes == "local" or A is None or A.adjacent < max(kind.thresholds.min_staged_share * A.nnz, 1):

@@ -1,4 +1,4 @@
-"""The memory that a product takes, before anything of its size is allocated."""
+"""Estimates of the memory that a product takes, before anything of its size is allocated."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Estimate", "min_bytes", "spgemm_estimate"]
 
-#: The most products of a row in each class of the histogram; beyond them there is one more.
+#: Most products of a row in each class of the histogram; rows with more products are in one more class.
 CLASSES = (0, *(1 << bit for bit in range(25)))
-#: Bins that count the rows of each class.
+#: Bins by which the analysis counts the rows of each class.
 _CLASS_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
-#: Bytes for counters.
+#: Bytes of counters that a product takes in any case.
 _COUNTER_BYTES = 4096
-#: Bytes for each compute unit.
+#: Bytes of workspace for each compute unit.
 _UNIT_BYTES = 512
-#: Entries to a byte that scans and sorts keep of tiles.
+#: Entries of a row or matrix for each byte that scans and sorts keep of their tiles.
 _ENTRIES_PER_TILE_BYTE = 8
 
 
@@ -56,20 +56,20 @@ class Estimate(ProductSizes):
     nnz_a, n_products : int
         Entries of A, without duplicates, and intermediate products.
     nnz : int
-        Entries of C: as many, or at most so many, as ``exact`` says.
+        Entries of C: their number, or an upper bound, as ``exact`` says.
     exact : bool
     c_bytes : int
-        Of C's three arrays.
+        Bytes of C's three arrays.
     workspace_bytes : int
-        At most in use beside A, B and C at a time, if there is no limit and the method is "auto".
+        The most bytes in use beside A, B and C at a time, if there is no limit and the method is "auto".
     min_bytes : int
         The least ``memory_limit`` that is enough, for any method.
     expansion_bytes : int
-        Of all products with their columns, expanded at once. Methods that expand in global memory take at most this, and never
-        more than ``memory_limit``.
+        Bytes of all products with their columns, expanded at once. Methods that expand in global memory take at most this, and
+        never more than ``memory_limit``.
     histogram : tuple of (int, int)
-        Most products of a row, and how many rows have so many, more than the class before allows; -1 for the last class, which
-        has no limit. Classes without rows are left out.
+        For each class of rows, the most products of a row, and the number of rows; -1 for the last class, which has no limit.
+        Classes without rows are left out.
     """
 
     shape: tuple[int, int]
@@ -165,7 +165,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
 
 
 def _max_workspace(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_columns: int) -> int:
-    """Return the most bytes of workspace that "auto" takes, beside twice the bytes of C."""
+    """Return the most bytes of workspace that the method "auto" takes beside twice the bytes of C."""
     n_bytes = workspace_bound(*(part for matrix in (A, B) for part in (matrix.indptr, matrix.indices, matrix.data)))
     if device.resident == 1 and is_narrow(types, n_columns, n_bytes):
         n_bytes += workers_on(device) * worker_bytes(n_columns, types)
@@ -173,10 +173,10 @@ def _max_workspace(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_c
 
 
 def min_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix) -> int:
-    """Return the bytes of workspace with which a product is made in any case: by windows of columns, which take none.
+    """Return the least bytes of workspace that a product needs: by windows of columns, whose accumulator takes no memory.
 
-    That is the analysis' numbers of each row, the entries of each row, and copies of operands in canonical format and in one
-    index type.
+    The analysis keeps numbers of each row, the symbolic phase the entries of each row, and operands are copied in canonical
+    format and in one index type.
     """
     index, m = np.dtype(types.index).itemsize, A.shape[0]
     copies = copy_bytes(A, B, types)
@@ -186,16 +186,16 @@ def min_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix) -> int:
 
 
 def copy_bytes(A: Matrix, B: Matrix, types: KernelTypes) -> int:
-    """Return the bytes that it takes at most to put operands into the form that kernels take."""
+    """Return the most bytes of copies of both operands in canonical format and with one index type."""
     return sum(_copy_bytes(matrix, np.dtype(types.index).itemsize) for matrix in (A, B))
 
 
 def _copy_bytes(matrix: Matrix, index: int) -> int:
-    """Return the bytes that it takes at most to copy a matrix in canonical format, with indices of ``index`` bytes."""
+    """Return the most bytes of a matrix's copy in canonical format, with indices of ``index`` bytes."""
     n, rows, own_index = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
     n_bytes = 0 if own_index == index else index * (n + rows)
     if not matrix.has_canonical_format:
-        # Numbers of entries, which are sorted and summed as values are; both at once.
+        # The positions of entries are sorted and summed like values, and both are in memory at once.
         value = matrix.dtype.itemsize
         n_bytes += (10 * own_index + 2 * value + max(value, 8) + 12) * n + 4 * own_index * rows + n // _ENTRIES_PER_TILE_BYTE
     return n_bytes

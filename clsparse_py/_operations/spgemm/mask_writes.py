@@ -35,14 +35,15 @@ __all__ = [
     "take_marked",
 ]
 
-#: Work-items of a work-group, at most.
+#: Most work-items of a work-group.
 _WORK_GROUP = 128
-#: Work-groups to a compute unit, at most.
+#: Most work-groups to a compute unit.
 _GROUPS_PER_UNIT = 64
-#: Marks that a work-item counts.
+#: Number of marks that a work-item counts.
 _TILE = 64
 
 
+#: Kernel that marks the entries of a matrix at a mask's places, or at all others.
 MASK_MARKS = declare_loop(
     "spgemm/mask_marks",
     "Which entries of a matrix a mask, in canonical format, lets through: marks[k] is 1 if the mask has an entry at the "
@@ -64,7 +65,7 @@ class Accumulate(OfStructure):
     Attributes
     ----------
     c, t : str
-        NumPy's names of the dtypes of the values of C, which is that of the result, and of the other matrix.
+        NumPy's names of the dtypes of C's values, which the result has too, and of the other matrix' values.
     operator : str
         A name that `arithmetic.operation` takes.
     phase : str
@@ -125,7 +126,7 @@ def apply_mask(
     mask: tuple[cl_array.Array, cl_array.Array],
     at_mask: bool,
 ) -> Parts:
-    """Return the parts of the entries of a matrix at places of a mask, or of those at other places.
+    """Return the arrays of a matrix's entries at the places of a mask, or at all other places.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def apply_mask(
 
 
 def accumulate(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) -> Parts:
-    """Return the parts of the union of two matrices, with an operation of the values at places that both have.
+    """Return the arrays of the union of two matrices; an operation combines the values at places that both have.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ def accumulate(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) ->
 
 
 def accumulate_values(queue: cl.CommandQueue, values: cl_array.Array, new: cl_array.Array, operator: str) -> None:
-    """Write an operation of old and new values over the old ones, entry by entry of one structure; the old value is the first."""
+    """Overwrite old values by an operation of the old and the new value, entry by entry of one structure."""
     if not values.size:
         return
     chain = Chain(queue, new, writes=(values,))
@@ -234,11 +235,11 @@ class Marked(NamedTuple):
     Attributes
     ----------
     n : int
-        How many.
+        Number of marked entries.
     positions : pyopencl.array.Array
-        Of the marked entries or, if these are fewer, of the others; in ascending order.
+        Ascending positions of the marked entries or, if these are fewer, of the others.
     there : bool
-        Whether positions are those of marked entries.
+        Whether the positions are the marked entries'.
     """
 
     n: int
@@ -247,7 +248,7 @@ class Marked(NamedTuple):
 
 
 def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Marked:
-    """Return the marked entries, of a byte for each entry: 1 if it is marked, else 0. Waits for their number."""
+    """Return the positions of marked entries; ``marks``: a byte for each entry, 1 if it is marked. Waits for their number."""
     n, n_tiles = marks.size, -(-marks.size // _TILE)
     chain = Chain(queue, marks)
     (counting, record), (listing, _) = (chain.build(_record(chain, index, phase)) for phase in ("count", "list"))
@@ -265,26 +266,26 @@ def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[A
 
 
 def _record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0) -> MaskedEntries:
-    """Return the record of the marked entries' kernel for a phase."""
+    """Return the record of the kernel of marked entries for a phase."""
     return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
 
 
 def take_marked(
     queue: cl.CommandQueue, values: cl_array.Array, marked: Marked, allocator: Any, room: int | None = None
 ) -> cl_array.Array:
-    """Return the values of marked entries.
+    """Return the values of the marked entries alone, side by side.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     values : pyopencl.array.Array
-        From the beginning of its buffer.
+        Values of all entries, from the beginning of their buffer.
     marked : Marked
     allocator : callable or None
         Of the result.
     room : int, optional
-        Bytes that may be taken. If they are too few for the result, it takes the place of ``values``, part by part, and all of
-        their memory stays. By default a new array is returned.
+        Bytes that a new array may take. If these are too few, the result overwrites ``values``, part by part, and keeps all of
+        their memory. By default a new array is returned.
     """
     n, item, positions = marked.n, values.dtype.itemsize, marked.positions
     in_place = room is not None and n * item > room
@@ -292,7 +293,7 @@ def take_marked(
     built, record = chain.build(_record(chain, positions.dtype, "move", item))
     part = max((room or 0) // item, 1) if in_place else n
     entries = chain.scratch(part, values.dtype) if in_place else allocate(queue, "entries", n, values.dtype, allocator)
-    # An entry never moves behind its place: no part is written to what a later one reads.
+    # Entries move towards the beginning alone, so that no part overwrites values that a later part reads.
     for first in range(0, n, max(part, 1)):
         n_moved = min(part, n - first)
         groups, sizes = spread(chain.device, n_moved, record.work_group, _GROUPS_PER_UNIT)
@@ -307,7 +308,7 @@ def take_marked(
 
 
 def marked_pointers(queue: cl.CommandQueue, indptr: cl_array.Array, marked: Marked, allocator: Any) -> cl_array.Array:
-    """Return the ``indptr`` of the marked entries alone."""
+    """Return the row pointers of the marked entries alone."""
     n, positions = indptr.size, marked.positions
     chain = Chain(queue, indptr, positions)
     built, record = chain.build(_record(chain, indptr.dtype, "rows"))

@@ -48,7 +48,7 @@ __all__ = ["MaskedPlan"]
 
 
 class _AtPlaces:
-    """A product at the places of a mask: one launch makes its values."""
+    """Plan of a product at the places of a mask: one launch makes its values."""
 
     def __init__(self, A: Matrix, B: Matrix, mask: Matrix, request: Request) -> None:
         queue, self.a = A.queue, CanonicalOperand(A)
@@ -57,20 +57,20 @@ class _AtPlaces:
         indptr, indices = product.mask
         sums, marks = sum_at_mask(queue, product, A.data.allocator)
         self.dtype: np.dtype[Any] = sums.dtype
-        del sums  # here the structure is asked for
+        del sums  # the plan needs the structure alone
         marked = find_marked(queue, marks, indptr.dtype)
         del marks
         if marked.n < indices.size:
             allocator = A.data.allocator
             indices, indptr = take_marked(queue, indices, marked, allocator), marked_pointers(queue, indptr, marked, allocator)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
-        # All of C's places have products: of C as the mask, the sums are C's values.
+        # All places of C have products: with C's structure as the mask, the sums are C's values.
         self._product = product._replace(mask=(indptr, indices))
         self._record = choose_masked_record(describe(queue.device), self._product)
 
     @property
     def rows(self) -> BinRows:
-        """The rows and their method, as `explain` shows them."""
+        """The row of the explanation's table: method, parameters and number of rows."""
         return BinRows("masked", self._record.name, None, None, self.structure.indptr.size - 1)
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
@@ -84,7 +84,7 @@ class _AtPlaces:
 
 
 class _CutOut:
-    """The entries of the whole product at all places but a mask's."""
+    """Plan of a product at all places but a mask's: its values are taken out of the whole product."""
 
     def __init__(self, A: Matrix, B: Matrix, mask: Matrix, request: Request) -> None:
         queue, self.a, self.b = A.queue, CanonicalOperand(A), CanonicalOperand(B)
@@ -97,7 +97,7 @@ class _CutOut:
 
     @property
     def rows(self) -> BinRows:
-        """The rows and their method, as `explain` shows them."""
+        """The row of the explanation's table: method, parameters and number of rows."""
         return BinRows("whole product", "entries taken out of it", None, None, self.structure.indptr.size - 1)
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
@@ -109,12 +109,12 @@ class _CutOut:
 
 
 class MaskedPlan(SetOnce, Generic[MatrixT]):
-    """The product of two structures under a mask, for any values. Made by `spgemm_plan`.
+    """Plan of the product of two structures under a mask, for any values. Made by `spgemm_plan`.
 
     Attributes
     ----------
     queue : pyopencl.CommandQueue
-        A's.
+        The queue of A.
     shape : tuple of int
         Of C.
     nnz : int
@@ -163,7 +163,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         *,
         out: MatrixT | None = None,
     ) -> MatrixT:
-        """Return the product of some values. Nothing is analysed; nothing is waited for, unless ``mask_data`` is given.
+        """Return the product of new values of the operands. Waits for nothing, unless ``mask_data`` is given.
 
         Parameters
         ----------
@@ -194,11 +194,11 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
                 return self._assembled(self._structure, data)
             if self._accum is not None:
                 accumulate_values(self.queue, target, data, self._accum)
-            out.data = target  # says that the values are others
+            out.data = target  # tells the array that its values changed
             return out
 
     def _multiply_with_mask(self, left: cl_array.Array, right: cl_array.Array, mask_data: Values, out: Any) -> MatrixT:
-        """Return the product under the mask with other values."""
+        """Return the product under the mask with new values of the mask."""
         if self._structural:
             raise ValueError("mask_data: belongs to a plan with structural=False, as this mask's values do not count")
         if out is not None:
@@ -212,7 +212,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         return self._assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
 
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
-        """Return the array with a result's values."""
+        """Return the values of an earlier result, which new values overwrite, after checking it."""
         inputs = {"a_data": left, "b_data": right}
         for name, operand in (("A", self._maker.a), ("B", self._maker.b)):
             inputs |= {f"{name}.indptr": operand.indptr, f"{name}.indices": operand.indices}
@@ -221,7 +221,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return how the product is made, and its sizes. Waits for the device."""
+        """Return the method and the sizes of the product. Waits for the device."""
         maker = self._maker
         n_products = spgemm_estimate(maker.a.matrix, maker.b.matrix).n_products
         c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * maker.dtype.itemsize

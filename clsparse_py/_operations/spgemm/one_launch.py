@@ -23,7 +23,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["OneLaunch", "in_one_launch"]
 
-#: Work-items of the one work-group, at most.
+#: Most work-items of a work-group.
 _WORK_GROUP = 256
 
 
@@ -35,14 +35,14 @@ class OneLaunch(OfLanes):
     Attributes
     ----------
     words : int
-        Words of the pattern of B, and of C, at most: four such arrays are in local memory.
+        Most words of the pattern of B, and of C: four such arrays are in local memory.
     """
 
     template = "spgemm/one_launch"
 
     words: int
 
-    #: Values of `words` to choose from.
+    #: Candidates of `words`, the largest first.
     WORDS: ClassVar[tuple[int, ...]] = (1024, 512)
     #: Most lookups of entries of A a compute unit: each entry of C looks up the entries of its row of A. With
     #: 4,000 and 16,000, two cores took half as long as by the phases, with 27,000 from 1.1 to 1.6 times as long.
@@ -52,7 +52,7 @@ class OneLaunch(OfLanes):
 
     @classmethod
     def legal(cls, device: Device, types: KernelTypes) -> Self:
-        """Return the record for a device."""
+        """Return the legal record for a device, with the most words that local memory holds."""
         words = device.fitting(cls.WORDS, lambda words: 16 * words, RESERVED)
         return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability, words)
 
@@ -75,16 +75,14 @@ def _kind_of_call(device: Device, A: Matrix, B: Matrix, request: Request) -> tup
 
 
 def _pattern_words(n_columns: int) -> int:
-    """Return how many words a row of a pattern has."""
+    """Return the number of 32-bit words in a row of a pattern."""
     return (n_columns + 31) // 32
 
 
 def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
-    """Return C's arrays, which are there; None if the matrices are not small, or not known to be in canonical format.
+    """Return C's arrays, made by one launch; None if the matrices are not small, or not known to be in canonical format.
 
-    None by plain kernels, too.
-
-    Waits for the device once.
+    None for plain kernels, too. Waits for the device once.
 
     Parameters
     ----------
@@ -119,7 +117,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
     sizes_and_dtypes = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
     indptr, indices, data = allocate_each(queue, name, sizes_and_dtypes, allocator)
-    # One entry for each work-item.
+    # The launch has a work-item for each product, up to a work-group for each compute unit.
     groups = min(n_products // record.work_group + 1, n_units)
     arrays = [array.base_data for array in (*operands, indptr, indices, data)]
     chain.launch(built, groups, *sizes, *arrays)

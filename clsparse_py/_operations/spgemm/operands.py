@@ -23,7 +23,7 @@ from clsparse_py._run.recording import Tape
 
 __all__ = ["COUNT", "Operands", "new_part", "operands_of"]
 
-#: The entries of a row of C, as they are counted.
+#: NumPy's dtype of numbers of entries of C's rows.
 COUNT = np.dtype(np.uint32)
 
 
@@ -35,9 +35,9 @@ class Operands(NamedTuple):
     a, b : CanonicalOperand
     chain : Chain
     product : Product
-        The products of its rows are not known yet; another array stands for them.
+        Its ``products`` are not known yet; another array stands for them.
     allocator : callable or None
-        Allocates C.
+        Allocator of C's arrays.
     """
 
     a: CanonicalOperand
@@ -48,7 +48,7 @@ class Operands(NamedTuple):
 
     @property
     def features(self) -> Features:
-        """Features of the product."""
+        """Features of the product before its analysis."""
         a, b, _, product, *_ = self
         m, n = product.shape
         return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.facts, b.facts, product.kind.entry_bytes)
@@ -60,7 +60,7 @@ class Operands(NamedTuple):
         return Budget(product.memory_limit, product.workspace)
 
     def decision(self, request: Request) -> Decision:
-        """Return how rows are shared out if they are analysed."""
+        """Return the bins by which the product is analysed, and the reason for them."""
         return decide(self.product.kind, self.features, request, self.budget)
 
     def new_part(self, part: str, n: int, dtype: Any) -> cl_array.Array:
@@ -103,7 +103,7 @@ def operands_of(A: Matrix, B: Matrix, request: Request, chain_of: Callable[..., 
 
 
 def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any, allocator: Any) -> cl_array.Array:
-    """Return a new array for C: a result, which is no workspace."""
+    """Return a new array for a part of C, which does not count as workspace."""
     purpose = f"{part} of the {shape[0]} x {shape[1]} product"
     if current() is None:
         array = allocate(chain.queue, purpose, n, dtype, allocator)

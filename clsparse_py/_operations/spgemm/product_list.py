@@ -1,7 +1,7 @@
-"""A list of the products of C = A @ B, in the order of C's entries: where the factors of each stand.
+"""A list of the products of C = A @ B, in the order of C's entries: the positions of each product's factors in A and B.
 
-A plan keeps one, so that new values take neither search nor sort. Made once, by a sort of all products, it pays where rows are
-made by accumulators that look for the place of each product, and after some products.
+A plan keeps the list, so that new values take neither search nor sort. The list is made once, by a sort of all products. It pays
+after some calls, if rows are made by accumulators that look for the place of each product.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["ListKernel", "ListedProducts", "ProductList", "list_after", "product_list"]
 
-#: Most bytes of a product while its list is made.
+#: Most bytes to a product while the list is made.
 _MADE_BYTES = 28
-#: Most bytes of a product in the list.
+#: Most bytes to a product in the list.
 _KEPT_BYTES = 10
 
 
@@ -86,12 +86,12 @@ class ListedProducts(OfProduct):
     items: int
     place: str
 
-    #: Into how many parts a tile's room is cut, of which an entry that begins in the others may take the last one.
+    #: Parts of a tile's room; the last one is for the products of an entry that begins in the parts before.
     PARTS: ClassVar[int] = 8
 
     @property
     def window(self) -> int:
-        """Products among which the first ones of a tile's entries are."""
+        """Length of a tile's window, in products: entries whose first product lies in the window belong to the tile."""
         room = self.work_group * self.items
         return room - room // self.PARTS
 
@@ -125,16 +125,16 @@ class ProductList:
     arrays: tuple[cl_array.Array, ...]
 
     def enqueue(self, chain: Chain, a_data: cl_array.Array, b_data: cl_array.Array, c_data: cl_array.Array) -> None:
-        """Enqueue C's values."""
+        """Enqueue C's values, for values of A and B."""
         built, _ = chain.build(self.kernel)
         chain.launch(built, self.n_tiles, *self.arrays, a_data, b_data, c_data)
 
 
 def list_after(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
-    """Return by which product of new values a plan begins a list; None if there is not to be any.
+    """Return the call of a plan that begins the list of products; None for no list.
 
-    There is none if most rows are merged by a work-item each, or have a sum for each column that they span: these read B's rows
-    side by side. Nor if memory is not there for it.
+    There is no list if most rows are merged by a work-item each, or have a sum for each column that they span, as such kernels
+    read B's rows side by side; nor if memory is missing for it.
     """
     n = product.n_products
     if not 0 < n <= INT32_MAX or max(nnz, product.a_indices.size, product.b_indices.size) > INT32_MAX:
@@ -159,7 +159,7 @@ def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
 def product_list(
     queue: cl.CommandQueue, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, ProductList]:
-    """Make the list of a product's C, whose structure is given, as an `Upgrade` does.
+    """Make the list of products of a product, in the order of C's entries, as an `Upgrade` does.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def product_list(
     group = min(limits.list_group, chain.device.max_work_group)
 
     def launch(phase: str, n_items: int, *arguments: Any, items: int = 0, place: str = "") -> None:
-        """Launch the kernel of a phase, built for it, with a work-item to so many items."""
+        """Launch the kernel of a phase over ``n_items``, with ``items`` of them to a work-item."""
         built, record = chain.build(ListKernel(group, types, phase, items, place))
         chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
 
@@ -207,7 +207,7 @@ def product_list(
 
 
 def _list_rows(chain: Chain, product: Product, items: int) -> ListedProducts:
-    """Return the record of the kernel that makes values: built, as tiles are as large as its work-groups."""
+    """Return the record of the kernel that makes values, as it is built: its work-group gives the size of tiles."""
     group, types = min(product.kind.thresholds.list_group, chain.device.max_work_group), product.types.of("values")
     candidates = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
     return chain.build(chain.device.fitting(candidates, lambda record: record.local_bytes))[1]
