@@ -82,7 +82,7 @@ class CanonicalOperand:
         return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self.values(A.data))
 
     def accept(self, name: str, values_given: Any, planned: cl_array.Array) -> cl_array.Array:
-        """Return the values of `matrix` for a caller's values of A; for None, the values that were planned with.
+        """Return the values of `matrix` for a caller's values of A; for None, the values of the plan.
 
         Raises
         ------

@@ -19,7 +19,7 @@ from clsparse_py._operations.spgemm.operands import Operands
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.row_partition import Partition, Step, numeric_bin, partition_of
 from clsparse_py._operations.spgemm.speculation import speculate
-from clsparse_py._operations.spgemm.steps import enqueue_phase, predict, prepare
+from clsparse_py._operations.spgemm.steps import enqueue_phase, predict_records, prepare
 from clsparse_py._operations.spgemm.timer import Timer
 from clsparse_py._operations.spgemm.upper_bound import new_loose, upper_bound_fits
 from clsparse_py._precision.arithmetic import name_of
@@ -182,4 +182,4 @@ def _build_together(chain: Chain, product: Product, partition: Partition, phases
     steps = partition.steps
     accumulators = tuple(step.bin.accumulator for step in steps)
     key = product.types, product.deterministic, phases, partition.is_listed, accumulators
-    chain.build_together(key, lambda: predict(product, steps, phases))
+    chain.build_together(key, lambda: predict_records(product, steps, phases))

@@ -32,7 +32,7 @@ __all__ = [
     "staged_entries",
 ]
 
-#: Numbers of staged entries of B are rounded up to a multiple of this, as each number has a kernel of its own.
+#: Divisor of numbers of staged entries of B, as each number has a kernel of its own.
 _STAGED_MULTIPLE = 128
 
 
@@ -180,7 +180,7 @@ def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, 
 def _choose_speculation(
     kind: Kind, limits: Thresholds, longest: int, few_products: bool, by_item: float, max_lanes: int, mergeable: bool
 ) -> Speculation | None:
-    """Return the speculation for rows of A up to a length: by few products, by a work-item for each row, or by teams.
+    """Return the speculation for rows of A up to a length: for a small product, for a work-item to each row, or for teams.
 
     Parameters
     ----------

@@ -156,7 +156,7 @@ class KernelTypes:
     @property
     def is_phase(self) -> Mapping[str, bool]:
         """Whether the phase is "symbolic", "upper_bound" or "values", by the templates' names of phases."""
-        phase_of_name = {"symbolic": "symbolic", "upper_bound": "upper_bound", "values_only": "values"}
+        phase_of_name = {"symbolic": "symbolic", "values_only": "values", "upper_bound": "upper_bound"}
         return {name: self.phase == phase for name, phase in phase_of_name.items()}
 
     @property
@@ -184,8 +184,7 @@ class KernelTypes:
     def prelude(self) -> str:
         """OpenCL C: the types, the semiring outside the symbolic phase, and the macros that ``cl/spgemm.cl`` needs."""
         column = "ulong" if self.wide else "uint"
-        phase_of_macro = {"SYMBOLIC": "symbolic", "VALUES_ONLY": "values", "UPPER_BOUND": "upper_bound"}
-        lines = [f"#define {name} {int(self.phase == phase)}" for name, phase in phase_of_macro.items()]
+        lines = [f"#define {name.upper()} {int(is_phase)}" for name, is_phase in self.is_phase.items()]
         lines += [f"typedef {column} COLUMN;", f"#define NO_COLUMN {column.upper()}_MAX"]
         if self.arithmetic is None:
             return "\n".join([*lines, f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"])

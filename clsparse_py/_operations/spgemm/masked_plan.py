@@ -185,7 +185,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
             right = self._maker.b.accept("b_data", b_data, self._maker.b.data)
             if mask_data is not None:
                 return self._multiply_with_mask(left, right, mask_data, out)
-            target = None if out is None else self._target(out, left, right)
+            target = None if out is None else self._check_out(out, left, right)
             in_place = target is not None and self._accum is None
             data = target if in_place else allocate(self.queue, "values", self.nnz, self._maker.dtype, self._allocator)
             assert data is not None
@@ -211,7 +211,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         require_at_most(indices.size, self._request.max_nnz)
         return self._assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
 
-    def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
+    def _check_out(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return the values of an earlier result, which new values overwrite, after checking it."""
         inputs = {"a_data": left, "b_data": right}
         for name, operand in (("A", self._maker.a), ("B", self._maker.b)):

@@ -131,7 +131,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             self._plan_plainly()
         left = self._a.accept("a_data", a_data, self._product.a_data)
         right = self._b.accept("b_data", b_data, self._product.b_data)
-        writes = () if out is None else (self._target(out, left, right),)
+        writes = () if out is None else (self._check_out(out, left, right),)
         chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
         data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
         listed = self._count_to_list() if self._has_columns else None
@@ -162,9 +162,9 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             with self._first, counting(self._workspace):
                 if self._list_undecided:
                     # The module of lists is loaded late, as few processes use it.
-                    from clsparse_py._operations.spgemm.product_list import list_after
+                    from clsparse_py._operations.spgemm.product_list import first_list_call
 
-                    list_from = list_after(self._product, self._steps, self.nnz)
+                    list_from = first_list_call(self._product, self._steps, self.nnz)
                     self._list, self._list_undecided = None if list_from is None else self._start_list(list_from), False
                 if self._list is not None:
                     self._list.come()
@@ -173,10 +173,10 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     def _start_list(self, list_from: int) -> Upgrade[ProductList]:
         """Return an upgrade that makes the list of products behind some calls; it does not refer to the plan, which keeps it."""
-        from clsparse_py._operations.spgemm.product_list import product_list
+        from clsparse_py._operations.spgemm.product_list import make_product_list
 
         list_arguments = self.queue, self._product, self.indptr, self._indices
-        return Upgrade("new values by a list of products", list_from, None, lambda: product_list(*list_arguments))
+        return Upgrade("new values by a list of products", list_from, None, lambda: make_product_list(*list_arguments))
 
     def _plan_plainly(self) -> None:
         """Plan the product anew by plain kernels, as a planned kernel was refused. Waits for the device."""
@@ -193,7 +193,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         workspace = self._workspace
         return None if workspace is None else Workspace(workspace.limit, workspace.used)
 
-    def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
+    def _check_out(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return the values of an earlier result, which new values overwrite, after checking it."""
         product = self._product
         of_a = {"a_data": left, "A.indptr": product.a_indptr, "A.indices": product.a_indices}

@@ -29,7 +29,7 @@ from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
-__all__ = ["ListKernel", "ListedProducts", "ProductList", "list_after", "product_list"]
+__all__ = ["ListKernel", "ListedProducts", "ProductList", "first_list_call", "make_product_list"]
 
 #: Most bytes to a product while the list is made.
 _MADE_BYTES = 28
@@ -130,7 +130,7 @@ class ProductList:
         chain.launch(built, self.n_tiles, *self.arrays, a_data, b_data, c_data)
 
 
-def list_after(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
+def first_list_call(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
     """Return the call of a plan that begins the list of products; None for no list.
 
     There is no list if most rows are merged by a work-item each, or have a sum for each column that they span, as such kernels
@@ -156,7 +156,7 @@ def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
     return isinstance(accumulator, DenseSpan) or (isinstance(accumulator, Merge) and accumulator.lanes == 1)
 
 
-def product_list(
+def make_product_list(
     queue: cl.CommandQueue, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, ProductList]:
     """Make the list of products of a product, in the order of C's entries, as an `Upgrade` does.

@@ -14,7 +14,7 @@ from clsparse_py._operations.spgemm.methods.team import Team
 from clsparse_py._operations.spgemm.row_partition import Step
 from clsparse_py._run.launch import Chain
 
-__all__ = ["enqueue", "enqueue_phase", "predict", "prepare"]
+__all__ = ["enqueue", "enqueue_phase", "predict_records", "prepare"]
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def prepare(chain: Chain, product: Product, step: Step, listed: cl_array.Array |
     return step._replace(rows=rows, state=step.bin.accumulator.prepare(chain, product, rows))
 
 
-def predict(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
+def predict_records(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
     """Yield the records of kernels that some phases will take, for steps whose accumulators can predict them."""
     for step in steps:
         if isinstance(step.bin.accumulator, Team):

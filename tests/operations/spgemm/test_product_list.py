@@ -167,7 +167,7 @@ def test_a_list_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch, plat
         raise MemoryError("no memory")
         yield
 
-    monkeypatch.setattr(product_list, "product_list", fails)
+    monkeypatch.setattr(product_list, "make_product_list", fails)
     plan._list, plan._list_undecided = plan._start_list(1), False
     assert_product(plan(A.data, B.data), A, B)
     assert plan._list.is_done
@@ -191,10 +191,10 @@ def test_which_rows_are_worth_it() -> None:
         ((sort,), soon), ((item,), None), ((team,), late), ((span,), None), ((item, sort), soon), ((sort, item), None),
         ((sort, span), None), ((span, team), late), ((team, sort), soon),
     ):  # fmt: skip
-        assert product_list.list_after(product, steps(*these), 900) == wanted
+        assert product_list.first_list_call(product, steps(*these), 900) == wanted
     for other in (product._replace(n_products=100_000), product._replace(n_products=1 << 31, memory_limit=1 << 50)):
-        assert product_list.list_after(other, steps(sort), 900) is None
-    assert product_list.list_after(product, steps(sort), 1 << 31) is None
+        assert product_list.first_list_call(other, steps(sort), 900) is None
+    assert product_list.first_list_call(product, steps(sort), 1 << 31) is None
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
