@@ -163,16 +163,20 @@ def analyse(
         suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
     # A blocking read takes less time than a wait for the event of a read without blocking.
     report: list[int] = chain.read(counters, _N_TOTALS + len(bins)).tolist()
-    of_rows = AnalysisTotals(*report[:_N_TOTALS])
-    work = Work(
-        (of_rows.products_high << 32) + of_rows.products_low,
-        of_rows.max_products,
-        of_rows.longest_row,
-        (of_rows.bound_high << 32) + of_rows.bound_low,
-        of_rows.sampled / max(of_rows.sampled_entries, 1) if of_rows.sampled else 1.0,
+    return Analysed(_work_of(report), products, bin_, listed[0] if listed else None)
+
+
+def _work_of(report: list[int]) -> Work:
+    """Return the work of a product by the analysis kernel's report: totals, and the rows of each bin."""
+    totals = AnalysisTotals(*report[:_N_TOTALS])
+    return Work(
+        (totals.products_high << 32) + totals.products_low,
+        totals.max_products,
+        totals.longest_row,
+        (totals.bound_high << 32) + totals.bound_low,
+        totals.sampled / max(totals.sampled_entries, 1) if totals.sampled else 1.0,
         tuple(report[_N_TOTALS:]),
     )
-    return Analysed(work, products, bin_, listed[0] if listed else None)
 
 
 def _list_rows(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:

@@ -151,13 +151,13 @@ def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) 
 
 
 def prepare_masked_product(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Masked:
-    """Return the product under a mask of two matrices in any format."""
+    """Return the operands of a product under a mask as its kernels take them; A and B may be in any format."""
     a = CanonicalOperand(A)
     return masked_product(a, a if B is A else CanonicalOperand(B), mask, semiring)
 
 
 def masked_product(a: CanonicalOperand, b: CanonicalOperand, mask: Matrix, semiring: Semiring) -> Masked:
-    """Return the product under a mask of two operands in canonical format: all arrays with indices of one dtype."""
+    """Return the operands of a product under a mask as its kernels take them: with indices of one dtype."""
     types_of(a.matrix, b.matrix, semiring)  # raises a TypeError if the semiring has no such product
     wide = any(matrix.indptr.dtype.itemsize == 8 for matrix in (a, b, mask))
     index = np.dtype(np.int64 if wide else np.int32)

@@ -74,7 +74,7 @@ class _AtPlaces:
         return BinRows("masked", self._record.name, None, None, self.structure.indptr.size - 1)
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
-        """Enqueue C's values."""
+        """Enqueue C's values, for values of A and B."""
         chain = Chain(queue, left, right, self.structure.indptr, self.structure.indices, writes=(data,))
         a, b = self._product.a, self._product.b
         product = self._product._replace(a=(*a[:2], left), b=(*b[:2], right))
@@ -101,7 +101,7 @@ class _CutOut:
         return BinRows("whole product", "entries taken out of it", None, None, self.structure.indptr.size - 1)
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
-        """Enqueue C's values."""
+        """Enqueue C's values, for values of A and B."""
         product_data = self._whole(left, right).data
         chain = Chain(queue, product_data, self._positions, writes=(data,))
         enqueue_permute(chain, self._positions, product_data, data, data.size)

@@ -35,8 +35,7 @@ __all__ = [
     "workers_of",
 ]
 
-#: Labels of lookups of a column in the mask's row: a team's hash table for so many entries of the mask; a worker's table of
-#: places, or binary search.
+#: Labels of lookups of a column in the mask's row: by a team's hash table, a worker's table of places, or binary search.
 LABELS = ("team:128", "team:64", "team:256", "chunked:places", "chunked:search")
 #: Most entries of the mask in a team's hash table.
 _MAX_WINDOW = 1024
@@ -51,7 +50,7 @@ _CHUNKS_PER_WORKER = 64
 #: Least entries of the mask in a chunk.
 _MIN_CHUNK = 32
 #: Longest row of B that is walked as a whole; longer ones are cut to the columns of the mask's row by binary search.
-_MIN_SEARCHED = 64
+_MAX_WALKED = 64
 #: Workers to a compute unit of a GPU.
 _WORKERS_PER_UNIT = 64
 
@@ -244,7 +243,7 @@ class MaskedChunked(_OfMask):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _MIN_SEARCHED}
+        return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _MAX_WALKED}
 
     @classmethod
     @override

@@ -44,8 +44,9 @@ class OneLaunch(OfLanes):
 
     #: Candidates of `words`, the largest first.
     WORDS: ClassVar[tuple[int, ...]] = (1024, 512)
-    #: Most lookups of entries of A a compute unit: each entry of C looks up the entries of its row of A. With
-    #: 4,000 and 16,000, two cores took half as long as by the phases, with 27,000 from 1.1 to 1.6 times as long.
+    # An entry of C looks up the entries of its row of A. With 4,000 and 16,000 lookups to a unit, two cores took half as long as
+    # by the phases, with 27,000 from 1.1 to 1.6 times as long.
+    #: Most lookups of entries of A to a compute unit.
     MAX_LOOKED_UP: ClassVar[int] = 1 << 14
     #: Work-items to a row of B while the pattern of C is built.
     LANES: ClassVar[int] = 8

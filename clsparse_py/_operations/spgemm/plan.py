@@ -78,8 +78,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         # Later products may take their factors from a list of products; the second call decides whether the plan has one.
         self._list: Upgrade[ProductList] | None = None
         self._list_undecided = operands.chain.device.resident > 1
-        values = None if C is None else C.data
-        self._first_product = None if values is None else self._assembled(self._structure, values)
+        self._first_product = None if C is None else self._assembled(self._structure, C.data)
         self._first = threading.Lock()
 
     def take_product(self) -> MatrixT:
@@ -90,7 +89,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     @property
     def indices(self) -> cl_array.Array:
-        """The columns of C, a device array; the first product makes them, of the values planned with if there was none yet."""
+        """The columns of C, a device array. The first product makes them: if need be, a product of the planned values."""
         if not self._has_columns:
             self()
         return self._indices

@@ -159,7 +159,7 @@ def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
 def make_product_list(
     queue: cl.CommandQueue, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, ProductList]:
-    """Make the list of products of a product, in the order of C's entries, as an `Upgrade` does.
+    """Make the list of the products of A @ B, in the order of C's entries; a generator that an `Upgrade` runs.
 
     Raises
     ------
@@ -168,30 +168,14 @@ def make_product_list(
     chain = Chain(queue, *product.structure, indptr, indices)
     types, n, n_rows = product.types.of("values"), product.n_products, np.uint64(product.shape[0])
     nnz_of_a, nnz, limits = product.a_indices.size, indices.size, product.kind.thresholds
-    group = min(limits.list_group, chain.device.max_work_group)
-
-    def launch(phase: str, n_items: int, *arguments: Any, items: int = 0, place: str = "") -> None:
-        """Launch the kernel of a phase over ``n_items``, with ``items`` of them to a work-item."""
-        built, record = chain.build(ListKernel(group, types, phase, items, place))
-        chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
-
-    entry_products = chain.scratch(nnz_of_a + 1, np.int32)
-    launch("lengths", nnz_of_a, np.uint32(nnz_of_a), product.a_indices, product.b_indptr, entry_products)
-    enqueue_scan(chain, entry_products, entry_products, nnz_of_a, kind="pointers")
-    places = chain.scratch(n, np.int32)
-    sizes = np.uint32(n), np.uint32(nnz_of_a), n_rows
-    launch("places", n, *sizes, entry_products, *product.structure, indptr, indices, places, items=limits.list_items)
-    numbers, first = chain.scratch(n, np.int32), chain.scratch(nnz + 1, np.int32)
-    enqueue_sort_by_key(chain, places, n, nnz, n_items=n, sorted_items=numbers, pointers=first)
-    del places
-
+    entry_products, numbers, first = _sort_products(chain, product, indptr, indices)
     items = limits.list_few_items if n < limits.list_few_products * nnz else limits.list_items
-    kernel = _list_rows(chain, product, items)
+    kernel = _choose_values_kernel(chain, product, items)
     n_tiles = -(-n // kernel.window)
     tiles = tuple(chain.scratch(n_tiles + 1, np.uint32) for _ in range(3))
     widest = chain.counters(1)
     numbers_of = np.uint32(n_tiles), np.uint32(kernel.window), np.uint32(nnz), n_rows
-    launch("tiles", n_tiles + 1, *numbers_of, first, product.a_indptr, indptr, *tiles, widest)
+    _launch(chain, product, "tiles", n_tiles + 1, *numbers_of, first, product.a_indptr, indptr, *tiles, widest)
     read_widest = chain.read_later(widest, 1)
     queue.flush()
     yield chain.events[-1]
@@ -206,7 +190,34 @@ def make_product_list(
     return ProductList(kernel, n_tiles, (*tiles, a_places, b_places, begins))
 
 
-def _list_rows(chain: Chain, product: Product, items: int) -> ListedProducts:
+def _sort_products(
+    chain: Chain, product: Product, indptr: cl_array.Array, indices: cl_array.Array
+) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
+    """Sort the products by C's entries; return their numbers in that order, between the first products of A's and of C's entries.
+
+    The number of a product is its place in the order of A's entries.
+    """
+    n, nnz_of_a, nnz = product.n_products, product.a_indices.size, indices.size
+    entry_products = chain.scratch(nnz_of_a + 1, np.int32)
+    _launch(chain, product, "lengths", nnz_of_a, np.uint32(nnz_of_a), product.a_indices, product.b_indptr, entry_products)
+    enqueue_scan(chain, entry_products, entry_products, nnz_of_a, kind="pointers")
+    places = chain.scratch(n, np.int32)
+    arguments = np.uint32(n), np.uint32(nnz_of_a), np.uint64(product.shape[0]), entry_products
+    items = product.kind.thresholds.list_items
+    _launch(chain, product, "places", n, *arguments, *product.structure, indptr, indices, places, items=items)
+    numbers, first = chain.scratch(n, np.int32), chain.scratch(nnz + 1, np.int32)
+    enqueue_sort_by_key(chain, places, n, nnz, n_items=n, sorted_items=numbers, pointers=first)
+    return entry_products, numbers, first
+
+
+def _launch(chain: Chain, product: Product, phase: str, n_items: int, *arguments: Any, items: int = 0) -> None:
+    """Launch the kernel of a phase of the list over ``n_items``, with ``items`` of them to a work-item."""
+    group = min(product.kind.thresholds.list_group, chain.device.max_work_group)
+    built, record = chain.build(ListKernel(group, product.types.of("values"), phase, items))
+    chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
+
+
+def _choose_values_kernel(chain: Chain, product: Product, items: int) -> ListedProducts:
     """Return the record of the kernel that makes values, as it is built: its work-group gives the size of tiles."""
     group, types = min(product.kind.thresholds.list_group, chain.device.max_work_group), product.types.of("values")
     candidates = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
