@@ -22,7 +22,7 @@ __all__ = ["Analysed", "Work", "analyse"]
 
 #: Entries to a lane above which the whole work-group counts a row's products.
 _MIN_LONG_PER_LANE = 32
-#: The limit of a bin that has none: the largest number of 32 bits.
+#: Number that stands for a missing limit of a bin: the largest of 32 bits.
 _NO_LIMIT = (1 << 32) - 1
 #: Number of totals that the analysis reports before the rows of each bin.
 _N_TOTALS = len(AnalysisTotals._fields)
@@ -107,7 +107,7 @@ def _encode_bins(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tu
     assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
     limits = np.array(bins.limits, np.int64)
     limits[limits < 0] = _NO_LIMIT
-    # A row whose count of products has b bits has at least 2^(b-1) products.
+    # A row whose number of products has b bits has at least 2^(b-1) products.
     starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
     spanless = next((number for number, (*_, span) in enumerate(bins.limits) if span >= 0), len(bins))
     numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)
@@ -159,7 +159,7 @@ def analyse(
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, counters)
     listed: list[cl_array.Array] = []
     if uneven:
-        # If memory is missing for the list, it is made later, if rows need one.
+        # If memory for the list of rows is missing, the list is made after the analysis, if at all.
         suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
     # A blocking read takes less time than a wait for the event of a read without blocking.
     report: list[int] = chain.read(counters, _N_TOTALS + len(bins)).tolist()

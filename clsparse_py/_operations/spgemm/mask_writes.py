@@ -251,7 +251,7 @@ def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[A
     """Return the positions of marked entries; ``marks``: a byte for each entry, 1 if it is marked. Waits for their number."""
     n, n_tiles = marks.size, -(-marks.size // _TILE)
     chain = Chain(queue, marks)
-    (counting, record), (listing, _) = (chain.build(_record(chain, index, phase)) for phase in ("count", "list"))
+    (counting, record), (listing, _) = (chain.build(_marked_record(chain, index, phase)) for phase in ("count", "list"))
     offsets, groups = chain.scratch(n_tiles + 1, index), -(-n_tiles // record.work_group)
     chain.launch(counting, groups, np.uint64(n), marks, offsets)
     enqueue_scan(chain, offsets, offsets, n_tiles, kind="pointers")
@@ -265,7 +265,7 @@ def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[A
     return Marked(n_marked, positions, lists_marked)
 
 
-def _record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0) -> MaskedEntries:
+def _marked_record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0) -> MaskedEntries:
     """Return the record of the kernel of marked entries for a phase."""
     return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
 
@@ -290,7 +290,7 @@ def take_marked(
     n, item, positions = marked.n, values.dtype.itemsize, marked.positions
     in_place = room is not None and n * item > room
     chain = Chain(queue, positions, values, writes=(values,) if in_place else ())
-    built, record = chain.build(_record(chain, positions.dtype, "move", item))
+    built, record = chain.build(_marked_record(chain, positions.dtype, "move", item))
     part = max((room or 0) // item, 1) if in_place else n
     entries = chain.scratch(part, values.dtype) if in_place else allocate(queue, "entries", n, values.dtype, allocator)
     # Entries move towards the beginning alone, so that no part overwrites values that a later part reads.
@@ -311,7 +311,7 @@ def marked_pointers(queue: cl.CommandQueue, indptr: cl_array.Array, marked: Mark
     """Return the row pointers of the marked entries alone."""
     n, positions = indptr.size, marked.positions
     chain = Chain(queue, indptr, positions)
-    built, record = chain.build(_record(chain, indptr.dtype, "rows"))
+    built, record = chain.build(_marked_record(chain, indptr.dtype, "rows"))
     new_indptr = allocate(queue, "indptr", n, indptr.dtype, allocator)
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
     chain.launch(built, groups, *sizes, np.uint32(marked.there), np.uint64(positions.size), positions, indptr, new_indptr)

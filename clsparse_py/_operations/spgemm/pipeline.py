@@ -31,7 +31,7 @@ __all__ = ["compute", "fill", "inspect_structure", "multiply", "new_indices"]
 
 _log = logging.getLogger(__name__)
 
-#: Bins that need the least memory: windows of columns for all rows.
+#: Bins of a product by windows of columns, which need the least memory.
 _IN_WINDOWS = Bins((EMPTY, WINDOWS))
 #: Reason for bins of windows, in words.
 _WINDOWS_REASON = "windows of columns, as memory is missing for what was chosen"

@@ -160,7 +160,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         if self._list_undecided or not (upgrade is None or upgrade.is_done):
             with self._first, counting(self._workspace):
                 if self._list_undecided:
-                    # The module of lists is loaded late, as few processes use it.
+                    # The module of product lists is loaded late, as few processes use it.
                     from clsparse_py._operations.spgemm.product_list import first_list_call
 
                     list_from = first_list_call(self._product, self._steps, self.nnz)

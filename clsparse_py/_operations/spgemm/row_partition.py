@@ -91,7 +91,7 @@ def _choose_single_bin(kind: Kind, features: Features, decision: Decision, work:
 
 
 def _join_bins(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
-    """Iterate over bins that have rows; neighbours with one accumulator are joined, and few rows go to the next bin."""
+    """Iterate over bins that have rows; neighbouring bins with one accumulator are joined, and few rows go to the next bin."""
     pending: tuple[Bin, int] | None = None
     for bin_, n in shares:
         if not n:

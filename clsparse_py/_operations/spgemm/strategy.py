@@ -61,7 +61,7 @@ MERGING = ("reg-merge", "merge")
 TAKING_ALL = ("esc", "esc-local", "long-rows")
 #: Bins of every product by plain kernels: one dense accumulator for chunks of rows.
 PLAIN = Bins((EMPTY, CHUNKED))
-#: Features of a typical product, for strategies of an unknown one.
+#: Features of a typical product, by which the strategy of an unknown product is chosen.
 _TYPICAL = Features((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23)).by_name()
 
 
@@ -235,7 +235,7 @@ def bins_for(
     room, strategy_taken = memory_limit_of(device, memory_limit), strategy or decide_strategy(device, types).value
     narrow = is_narrow(types, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
     of_method = None if method == "auto" else METHODS[method]
-    return _bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, strategy_taken)
+    return _select_bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, strategy_taken)
 
 
 def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
@@ -246,7 +246,7 @@ def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
 
 # Bins are cached, as making them takes longer than a small product.
 @functools.lru_cache(maxsize=256)
-def _bins(
+def _select_bins(
     of_method: Callable[[Setting], tuple[Bin, ...]] | None,
     device: Device,
     types: KernelTypes,
