@@ -71,7 +71,7 @@ class CanonicalOperand:
         self._positions, indices, indptr = numbers, A.indices, A.indptr
         if not A.has_sorted_indices:
             self._positions, indices, indptr = with_sorted_rows(queue, (self._positions, indices, indptr))
-        # The sums of ones are the numbers of A's entries at each place.
+        # Summed like duplicates, ones give the number of A's entries at each place of the copy.
         lengths, indices, indptr = without_duplicates(queue, (ones, indices, indptr))
         n_kept = indices.size
         if n_kept < A.nnz:

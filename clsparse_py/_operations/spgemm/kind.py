@@ -49,5 +49,5 @@ class Kind:
         return thresholds_of(self.device, self.types)
 
 
-# A device and types have one instance of a kind, as other caches take kinds as keys.
+# Kinds are cached: a device and types have one instance, as other caches take kinds as keys.
 kind_of = functools.lru_cache(maxsize=256)(Kind)

@@ -153,7 +153,7 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
     except MemoryError:
         if counted.loose is None:
             raise
-        # The upper-bound buffer may hold the missing memory: free it, and make the rows again.
+        # The rows in the room of their upper bound may hold the missing memory: they are freed, and made again.
         counted.loose = None
         C = _allocate(operands, counted)
     timer.end_phase("allocation")

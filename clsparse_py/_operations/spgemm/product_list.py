@@ -31,9 +31,9 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["ListKernel", "ListedProducts", "ProductList", "first_list_call", "make_product_list"]
 
-#: Most bytes to a product while the list is made.
+#: Most bytes to a product while a list of products is made.
 _MADE_BYTES = 28
-#: Most bytes to a product in the list.
+#: Most bytes to a product in a list of products.
 _KEPT_BYTES = 10
 
 
