@@ -54,7 +54,7 @@ def times_in_turns(calls: Sequence[Call], seconds: float) -> list[list[float]]:
 @contextmanager
 def slow_down(queue: cl.CommandQueue, times: int) -> Iterator[None]:
     """Make a device seem slower: each launch on its queue is repeated, and its speed is that of another device."""
-    enqueue, key, device = cl.enqueue_nd_range_kernel, speed._key, queue.device
+    enqueue, key, device = cl.enqueue_nd_range_kernel, speed._cache_key, queue.device
 
     def repeated(on: cl.CommandQueue, *arguments: Any, **named: Any) -> cl.Event:
         for _ in range(times - 1 if on == queue else 0):
@@ -62,11 +62,11 @@ def slow_down(queue: cl.CommandQueue, times: int) -> Iterator[None]:
         return enqueue(on, *arguments, **named)
 
     cl.enqueue_nd_range_kernel = repeated
-    speed._key = lambda of: cache.key_of(key(of), f"{times if of == device else 1}")
+    speed._cache_key = lambda of: cache.key_of(key(of), f"{times if of == device else 1}")
     try:
         yield
     finally:
-        cl.enqueue_nd_range_kernel, speed._key = enqueue, key
+        cl.enqueue_nd_range_kernel, speed._cache_key = enqueue, key
 
 
 def queue_of(device: cl.Device, kept: list[cl.Context]) -> cl.CommandQueue:

@@ -1,9 +1,9 @@
 // Cuts of the merge path of two sparse matrices. The path goes row by row: the entries of A's and B's row by column (of equal
 // columns A's first), then a step for the row's end. A place is a number of steps.
 //
-// union_row(place, n_rows, a_indptr, b_indptr): the row of a place: the number of row ends before it.
-// union_a(place, row, n_rows, ...): the number of entries of A before it.
-// union_b(place, row, a, n_rows, ...): the number of entries of B before it; one more if the cut would split a pair of equal columns.
+// union_row(place, n_rows, a_indptr, b_indptr): the row of a place: the number of row ends before the place.
+// union_a(place, row, n_rows, ...): the number of entries of A before the place.
+// union_b(place, row, a, n_rows, ...): the number of entries of B before the place; one more if the cut would split a pair of equal columns.
 //
 // The merge path of two sorted lists (Green, McColl and Bader, "GPU merge path"; Odeh et al., "Merge path - parallel merging made
 // simple").

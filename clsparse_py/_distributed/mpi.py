@@ -56,7 +56,7 @@ class _Patience:
     grace: float = 1.0
 
 
-#: Waiting of MPI's ranks: tests before they yield and before they sleep, seconds of a sleep and of grace.
+#: Numbers of tests, and seconds, by which ranks of MPI wait.
 _PATIENCE = _Patience()
 
 
@@ -134,12 +134,10 @@ class MpiCommunicator(Communicator):
         self.rank, self.size = int(comm.rank), int(comm.size)
         self.sent = Counter()
         self._place = None if queue is None else Place(queue.context, queue)
-        # The failure that ended the calls under way, as text.
+        # The failure that ends the calls under way; whether the other ranks were told; the rank that has ended, as text.
         self._lost: str | None = None
-        # Whether this rank has sent a notice of its failure or end, and the notice of an ended rank, as text.
         self._has_notified, self._ended = False, ""
-        # The requests and buffers that MPI may still use.
-        self._held_requests: list[Any] = []
+        self._held_requests: list[Any] = []  # requests and buffers that MPI may still use
         atexit.register(self._notify_end)
         self.require_one_version()
 

@@ -38,7 +38,7 @@ from clsparse_py._matrix.structure import Check
 from clsparse_py._operations.elementwise.values import Values
 from clsparse_py._operations.parts import Combine
 from clsparse_py._operations.spmm import kernels as spmm_kernels
-from clsparse_py._operations.spmv.binning import Binning, ScanCounts
+from clsparse_py._operations.spmv.binning import Binning
 from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, CountFeatures, Merge, Subvector, VectorLong
 from clsparse_py._operations.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample
 from clsparse_py._precision.arithmetic import Arithmetic
@@ -77,7 +77,7 @@ def records() -> list[programs.Parameters]:
     results += [Range(64, number) for number in ("int8", "uint64")]
     results += [NONZEROS.record(64, number) for number in ("bool", "float64")]
     for index in ("int32", "int64"):
-        results += [Check(64, index), Partition(64, index), CountFeatures(64, index), ScanCounts(64, index)]
+        results += [Check(64, index), Partition(64, index), CountFeatures(64, index)]
         results += [Binning(64, index, step) for step in ("histogram", "count", "place")]
         results += [CheckPointers(64, index, False), CheckPointers(64, index, True), CutSegments(64, index)]
         results += [Sample(64, index), Count(64, index), Insert(64, index, 4)]

@@ -42,14 +42,14 @@ def check_union(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tu
     A, B = (on_device(m, v, index) for v, m in zip(values, (first, second), strict=True))
     at_once = -(-(first.nnz + second.nnz + first.shape[0] + 1) // shape[1])
     for way, places, group in (
-        (union._by_chunks, 0, 0),
-        (union._by_tiles, 1 << 15, 0),
-        (union._by_tiles, 0, 0),
-        (union._by_tiles, 0, at_once),
+        (union._combine_by_chunks, 0, 0),
+        (union._combine_by_tiles, 1 << 15, 0),
+        (union._combine_by_tiles, 0, 0),
+        (union._combine_by_tiles, 0, at_once),
     ):
         shapes = {"tile_group": shape[0], "tile_span": shape[1], "single_group": group, "single_span": shape[1]}
         limits = suppose(Thresholds, max_few_places=places, **shapes)
-        with patch.object(union, "_compute", way), patch.object(Thresholds, "of", limits):
+        with patch.object(union, "_combine_places", way), patch.object(Thresholds, "of", limits):
             result = union.combine(operator, A, B)
         for part in ("data", "indices", "indptr"):
             same(getattr(result, part), getattr(wanted, part).astype(getattr(result, part).dtype))

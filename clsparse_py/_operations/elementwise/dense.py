@@ -33,7 +33,7 @@ __all__ = [
     "make_dense",
 ]
 
-#: Greatest number of work-items of a work-group.
+#: Greatest number of work-items of a work-group that computes values entry by entry.
 _WORK_GROUP = 128
 
 #: Rows and columns of the entries of a matrix.

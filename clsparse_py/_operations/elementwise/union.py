@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -68,8 +68,7 @@ def combine(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     indptr = allocate(queue, "indptr of the result", shape[0] + 1, index, parts[0].allocator)
     if not shape[0]:
         chain.fill(indptr, 0, 1)
-    by_places = _combine_by_chunks if chain.device.lanes_are_loops else _combine_by_tiles
-    return assemble_canonical(A, by_places(chain, parts, operator, indptr))
+    return assemble_canonical(A, _combine_places(chain, parts, operator, indptr))
 
 
 def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
@@ -98,6 +97,12 @@ def assemble_canonical(A: MatrixT, parts: Parts) -> MatrixT:
     """Return a matrix of A's class, shape and queue, from its parts in canonical format."""
     data, indices, indptr = parts
     return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
+
+
+def _combine_places(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
+    """Return the parts of an operator's result on two large matrices, by chunks or tiles of places as suits the device."""
+    combine_places = _combine_by_chunks if chain.device.lanes_are_loops else _combine_by_tiles
+    return combine_places(chain, parts, operator, indptr)
 
 
 def _combine_by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
@@ -199,23 +204,6 @@ def _allocate_entries(
     return values, indices
 
 
-class _Kind(NamedTuple):
-    """The kernel of an operator on two matrices, by the dtypes of their values.
-
-    Attributes
-    ----------
-    built : tuple of Built
-        The kernel; empty on plain devices, and if the device lacks the dtype.
-    places : int
-        Most rows and entries together that the kernel takes.
-    result : dtype
-    """
-
-    built: tuple[Built, ...]
-    places: int
-    result: np.dtype[Any]
-
-
 def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bool]:
     """Return the dtype in which an operator on values of two dtypes is computed, and whether it needs double precision."""
     dtype = np.result_type(a, b)
@@ -250,29 +238,31 @@ def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> Parts | None:
     limits = Thresholds.of(chain.device)
     if room + n_rows >= limits.single_group * limits.single_span:
         return None
-    kind_key = operator, index, a_data.dtype, b_data.dtype, limits.single_group, limits.single_span
-    kind = chain.worked_out(kind_key, lambda: _build_kind(chain, *kind_key))
-    if room + n_rows > kind.places:
+    key = operator, index, a_data.dtype, b_data.dtype, limits.single_group, limits.single_span
+    kernel = chain.worked_out(key, lambda: _build_single_launch(chain, *key))
+    if kernel is None or room + n_rows > kernel[1]:
         return None
-    note_asked(kind.built)
-    sizes_and_dtypes = (n_rows + 1, index), (room, index), (room, kind.result)
+    note_asked(kernel[:1])
+    sizes_and_dtypes = (n_rows + 1, index), (room, index), (room, kernel[2])
     indptr, indices, data = allocate_each(queue, "the result", sizes_and_dtypes, a_data.allocator)
     sizes = np.uint32(n_rows), np.uint32(n_a), np.uint32(n_b)
-    chain.launch(kind.built[0], 1, *sizes, *operands, indptr, indices, data)
+    chain.launch(kernel[0], 1, *sizes, *operands, indptr, indices, data)
     nnz = int(chain.read(indptr, 1, n_rows)[0])
     shorten(indices, nnz)
     shorten(data, nnz)
     return data, indices, indptr
 
 
-def _build_kind(
+def _build_single_launch(
     chain: Chain, operator: str, index: np.dtype[Any], a: np.dtype[Any], b: np.dtype[Any], work_group: int, span: int
-) -> _Kind:
-    """Build the kernel of an operator on two dtypes, unless the device is plain or lacks the needed double precision."""
+) -> tuple[Built, int, np.dtype[Any]] | None:
+    """Return the kernel of an operator on two dtypes, the most rows and entries that it takes, and the dtype of its results.
+
+    None on plain devices, and if the device lacks the double precision that is needed.
+    """
     dtype, with_fp64 = _common_dtype(a, b)
-    result = OPERATORS[operator].result_dtype(dtype)
     if chain.device.is_plain or (with_fp64 and not chain.device.fp64):
-        return _Kind((), 0, result)
+        return None
     types = name_of(index), name_of(a), name_of(b), operator
     built, record = chain.build(UnionAtOnce.legal(chain.device, *types, work_group=work_group, span=span))
-    return _Kind((built,), record.step, result)
+    return built, record.step, OPERATORS[operator].result_dtype(dtype)

@@ -33,7 +33,7 @@ __all__ = [
     "scale",
 ]
 
-#: Greatest number of work-items of a work-group.
+#: Greatest number of work-items of a work-group that computes values entry by entry.
 _WORK_GROUP = 128
 
 

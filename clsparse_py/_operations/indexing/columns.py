@@ -26,7 +26,7 @@ from clsparse_py._run.recording import run
 
 __all__ = ["columns_at"]
 
-#: Greatest number of work-items of a work-group.
+#: Greatest number of work-items of a work-group that selects columns.
 _WORK_GROUP = 128
 #: Most work-groups per compute unit of kernels whose counts the host does not read.
 _GROUPS_PER_UNIT = 64

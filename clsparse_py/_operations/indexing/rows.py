@@ -38,7 +38,7 @@ from clsparse_py._run.recording import run
 
 __all__ = ["Parts", "Thresholds", "assemble_like", "choose_chunk", "new_parts", "rows_at", "take_listed_rows", "take_marked_rows"]
 
-#: Greatest number of work-items of a work-group.
+#: Greatest number of work-items of a work-group that selects rows.
 _WORK_GROUP = 128
 
 

@@ -1,4 +1,4 @@
-"""Features of a product before its analysis, and its budget of memory."""
+"""Features of a product before its analysis, and its limits of memory."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ class Budget(NamedTuple):
     Attributes
     ----------
     workspace : int
-        Bytes of the workspace in all.
     accumulator : int
-        Bytes of the workspace that an accumulator as wide as B may take.
+        Of the workspace, for an accumulator as wide as B.
     """
 
     workspace: int
@@ -35,10 +34,10 @@ class Features(NamedTuple):
     nnz : tuple of int
         Entries of A and of B.
     A, B : Facts or None
-        Facts of the structures of A and B. Without facts of A, profiles decide as if A's rows were alike and half of its columns
+        Facts of their structures. If there are none of A, profiles decide as if its rows were alike and half of its columns
         neighbours.
     entry_bytes : int
-        Bytes of an entry of B.
+        Of an entry of B.
     """
 
     shape: tuple[int, int, int]
@@ -49,14 +48,14 @@ class Features(NamedTuple):
 
     @property
     def mean_row_of_b(self) -> float:
-        """Mean number of entries of a row of B."""
+        """Entries of a row of B."""
         return self.nnz[1] / self.shape[1]
 
     def by_name(self, device: Device | None = None) -> dict[str, float]:
-        """Return the features by the names that profiles have for them; ``device``: for features relative to a device."""
+        """Return the numbers that profiles decide by; ``device``: that makes the product, for those relative to it."""
         (rows, inner, columns), (nnz, nnz_of_b), A = self.shape, self.nnz, self.A
         mean, mean_of_b = nnz / max(rows, 1), nnz_of_b / max(inner, 1)
-        # If the driver tells no size of the cache, the size of all local memory stands for it.
+        # Drivers that tell no cache have one of the size of all local memory.
         cache = (device.cache_bytes or device.local_memory * device.compute_units) if device else 1
         return {
             "rows": rows,
@@ -68,12 +67,12 @@ class Features(NamedTuple):
             "longest_by_mean": A.longest / mean if A and A.longest else 1.0,
             # Neighbouring columns of A name rows of B that have columns in common, in meshes and blocks.
             "adjacent": A.adjacent / nnz if A and A.longest else 0.5,
-            # Estimated products of A @ B: as if all rows of B had the same length.
+            # Products of A @ B if all rows of B had the same length.
             "products": nnz * mean_of_b,
             "mean_products": mean * mean_of_b,
-            # Estimated fill of a row of C (entries by columns): as if no two products had the same column.
+            # Fill of a row of C (entries by columns) if no two products had the same column.
             "fill": mean * mean_of_b / max(columns, 1),
-            # B's bytes by the cache's, as a row of B is read again for each entry of A that names it.
+            # Each row of B is read again for each entry of A that names it.
             "bytes_by_cache": nnz_of_b * self.entry_bytes / max(cache, 1),
             "rows_by_items": rows / (device.compute_units * device.resident) if device else rows,
         }

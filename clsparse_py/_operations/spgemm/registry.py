@@ -15,7 +15,6 @@ from clsparse_py._operations.spgemm.methods.sort import reg_sort, sort
 
 __all__ = ["FAMILIES", "METHODS", "PARTS", "Method"]
 
-#: Names of SpGEMM methods as a type.
 Method = Literal[
     "auto",
     "reg-merge",
@@ -30,7 +29,7 @@ Method = Literal[
     "esc-local",
     "long-rows",
 ]
-#: Methods by name: functions from a setting to bins.
+#: The methods by name: each gives its bins for a setting.
 METHODS: dict[str, Callable[[Setting], tuple[Bin, ...]]] = {
     "reg-merge": reg_merge,
     "merge": merge,
@@ -44,7 +43,7 @@ METHODS: dict[str, Callable[[Setting], tuple[Bin, ...]]] = {
     "esc-local": esc_local,
     "long-rows": long_rows,
 }
-#: Names of the methods of each family, by which trees tell bins apart.
+#: Families of methods, which trees over bins tell apart.
 FAMILIES = {
     "sorts": ("reg-sort", "sort"),
     "merges": ("reg-merge", "merge"),
@@ -52,5 +51,5 @@ FAMILIES = {
     "dense": ("dense",),
     "expands": ("esc", "esc-local", "long-rows"),
 }
-#: Methods, and parts of methods, by the names that strategies and choices of bins may have.
+#: The names that strategies and choices of bins may have: methods, and parts of them.
 PARTS = {**METHODS, "dense-span": dense_span, "dense-windows": dense_windows}

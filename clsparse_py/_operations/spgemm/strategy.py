@@ -1,18 +1,13 @@
-"""The labels that profiles have for SpGEMM: strategies for products, and choices of accumulators for bins.
+"""Strategies: methods, their order, and merge limits.
 
-A strategy is a list of methods in their order. Its label is the list of their names; a method that merges may have limits, as in
+A strategy is what profiles choose. Its label is a list of names, of which those that merge may have limits, as in
 "reg-sort dense-span reg-merge:256:65536:1024 esc".
-
-The label of a choice is the name of a method, whose accumulator makes the rows of the bin: "hash". With ":together" one
-accumulator makes the rows of all bins with that label, even if the longest row of A is among them: "reg-merge:together". "given"
-is the accumulator that the strategy gives to the bin, and "last" that of its last bin, if all bins between have no rows or go
-there too.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from clsparse_py._decisions import profiles
@@ -31,45 +26,35 @@ from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py._precision.arithmetic import name_of
 
 __all__ = [
-    "GIVEN",
-    "LAST",
     "MERGING",
     "PLAIN",
     "TAKING_ALL",
-    "Choice",
     "Entry",
     "Limits",
     "Strategy",
+    "auto",
     "bins_for",
-    "choosable_strategies",
+    "choosable",
     "decide_strategy",
     "is_narrow",
     "parse",
-    "parse_choice",
-    "strategy_bins",
 ]
 
-#: Label of the choice that leaves a bin the strategy's accumulator.
-GIVEN = "given"
-#: Label of the choice that gives a bin the accumulator of the last bin.
-LAST = "last"
-#: Suffix of a label: one accumulator makes the rows of all bins with this choice.
-_TOGETHER = ":together"
-#: Names of the methods that merge, which may have limits.
+#: Methods that may have limits.
 MERGING = ("reg-merge", "merge")
-#: Names of the methods that take any row in any memory: the last method of a strategy is one of these.
+#: Methods that take any row in any memory: one of these comes last.
 TAKING_ALL = ("esc", "esc-local", "long-rows")
-#: Bins of every product by plain kernels: one dense accumulator for chunks of rows.
+#: The bins of every product by plain kernels: chunks of rows, by as many workers as memory allows.
 PLAIN = Bins((EMPTY, CHUNKED))
-#: Features of a typical product, by which the strategy of an unknown product is chosen.
+#: Features of a product of which nothing is known.
 _TYPICAL = Features((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23)).by_name()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of the rows that a method merges.
+    """Which rows are merged.
 
-    A team finds columns one after another, so a row with many columns keeps it busy after all other teams are done.
+    A team finds columns one after another, so a row with many keeps it busy when all others are done.
 
     Attributes
     ----------
@@ -91,7 +76,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Entry:
-    """A method of a strategy, with the limits of rows to merge, if it merges."""
+    """A method of a strategy, with the limits of the rows that it takes where it has any."""
 
     method: str
     limits: Limits | None = None
@@ -102,18 +87,40 @@ class Entry:
 
 @dataclass(frozen=True)
 class Strategy:
-    """The methods that share the rows of a product, in their order: a row goes to the first method that can hold it."""
+    """The methods that share the rows of a product: each takes those that it can hold of what the ones before it leave."""
 
     entries: tuple[Entry, ...]
 
     def __str__(self) -> str:
         return " ".join(map(str, self.entries))
 
+    @classmethod
+    def parse(cls, label: str, methods: Collection[str]) -> Strategy:
+        """Return the strategy that a label names.
 
-def _entry(text: str, label: str) -> Entry:
-    """Return the method and limits that a word of a strategy's label names."""
+        Parameters
+        ----------
+        label : str
+        methods : collection of str
+            The names of methods.
+
+        Raises
+        ------
+        ValueError
+            It names no strategy.
+        """
+        strategy = cls(tuple(_entry(word, label, methods) for word in label.split(" ")))
+        if len({entry.method for entry in strategy.entries}) < len(strategy.entries):
+            raise ValueError(f"strategy: has a method twice, {label!r}")
+        if strategy.entries[-1].method not in TAKING_ALL:
+            raise ValueError(f"strategy: must end with one of {', '.join(TAKING_ALL)}, which take any row, is {label!r}")
+        return strategy
+
+
+def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
+    """Return the entry of a strategy that a word of its label names."""
     method, *numbers = text.split(":")
-    if method not in PARTS:
+    if method not in methods:
         raise ValueError(f"strategy: {method!r} is no method, in {label!r}")
     if not numbers:
         return Entry(method)
@@ -123,75 +130,37 @@ def _entry(text: str, label: str) -> Entry:
 
 
 def parse(label: str) -> Strategy:
-    """Return the strategy of a label, such as "reg-sort dense-span esc".
+    """Return the strategy that a label names.
 
     Raises
     ------
     ValueError
-        The label names no strategy.
+        It names none.
     """
-    strategy = Strategy(tuple(_entry(word, label) for word in label.split(" ")))
-    if len({entry.method for entry in strategy.entries}) < len(strategy.entries):
-        raise ValueError(f"strategy: has a method twice, {label!r}")
-    if strategy.entries[-1].method not in TAKING_ALL:
-        raise ValueError(f"strategy: must end with one of {', '.join(TAKING_ALL)}, which take any row, is {label!r}")
-    return strategy
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The choice of a bin's accumulator.
-
-    Attributes
-    ----------
-    method : str
-        A name in `PARTS`, `GIVEN` or `LAST`.
-    together : bool
-        Whether one accumulator makes the rows of all bins with this choice.
-    """
-
-    method: str
-    together: bool = False
-
-    def __str__(self) -> str:
-        return self.method + _TOGETHER * self.together
-
-
-def parse_choice(label: str) -> Choice:
-    """Return the choice of a label, such as "hash" or "reg-merge:together".
-
-    Raises
-    ------
-    ValueError
-        The label names no choice.
-    """
-    method = label.removesuffix(_TOGETHER)
-    if method not in PARTS and label not in (GIVEN, LAST):
-        raise ValueError(f"bin: {method!r} is no method, in {label!r}")
-    return Choice(method, method != label)
+    return Strategy.parse(label, PARTS)
 
 
 def decide_strategy(device: Device, types: KernelTypes, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Strategy]:
-    """Return the ruling of the device's profile on the strategy of a product; ``features``: see `Features.by_name`."""
+    """Return the strategy that the device's profile has for a product; see `Features.by_name`."""
     assert types.arithmetic is not None  # of a numeric phase
     return profiles.decide(device, "spgemm", name_of(types.arithmetic.result), "strategy", features, parse)
 
 
-def choosable_strategies(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
-    """Return all strategies at the leaves of the profile's tree for a device and types."""
+def choosable(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
+    """Return all strategies that the device's profile may choose."""
     assert types.arithmetic is not None  # of a numeric phase
     rules = profiles.rules(device, "spgemm", name_of(types.arithmetic.result), "strategy", _TYPICAL, parse)
     return tuple(rules.values.values())
 
 
-def strategy_bins(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
-    """Return the bins of a strategy's methods; the last bin takes any row."""
+def auto(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
+    """Return the bins of "auto", of which the last takes any row."""
     setting = Setting(device, types, thresholds_of(device, types))
-    return tuple(bin_ for entry in strategy.entries for bin_ in _entry_bins(setting, entry))
+    return tuple(bin_ for entry in strategy.entries for bin_ in _of_entry(setting, entry))
 
 
-def _entry_bins(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
-    """Return the bins of a strategy's entry: merging bins within its limits, and `Esc` with bounded workspace."""
+def _of_entry(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
+    """Return the bins of an entry of a strategy: with limits for even rows, in global memory with little of it."""
     method_bins, limits = PARTS[entry.method](setting), entry.limits
     if entry.method in ("esc", "esc-local"):
         return *method_bins[:-1], Bin(entry.method, Esc(bounded=True, expected_fill=setting.thresholds.expected_fill))
@@ -214,7 +183,7 @@ def bins_for(
     strategy: Strategy | None = None,
     accumulator_limit: int | None = None,
 ) -> Bins:
-    """Return the bins of a method, after the bin of rows without products; other rows go to the bins of "auto".
+    """Return the bins of a method, rows without products first; rows that it cannot hold go to the bins of "auto".
 
     Parameters
     ----------
@@ -228,25 +197,25 @@ def bins_for(
     memory_limit : int, optional
         Bytes that the workspace may have.
     strategy : Strategy, optional
-        Strategy of "auto"; by default the profile's for a typical product.
+        Of "auto"; by default the one that the profile has for a product of which nothing is known.
     accumulator_limit : int, optional
-        Bytes that an accumulator as wide as B may have; by default the workspace's.
+        Bytes that an accumulator as wide as B may have; by default as many as the workspace.
     """
     room, strategy_taken = memory_limit_of(device, memory_limit), strategy or decide_strategy(device, types).value
     narrow = is_narrow(types, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
     of_method = None if method == "auto" else METHODS[method]
-    return _select_bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, strategy_taken)
+    return _bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, strategy_taken)
 
 
 def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
-    """Return whether an accumulator as wide as B has at most ``limit`` bytes: a value and some bits for each column."""
+    """Return whether an accumulator as wide as B, a value and a bit for each column and some more, has so many bytes at most."""
     assert types.arithmetic is not None  # of a numeric phase
     return (types.arithmetic.result.itemsize + 1) * n_columns <= limit
 
 
-# Bins are cached, as making them takes longer than a small product.
+# Kept: to ask what each bin takes on a device costs more than to make a small product.
 @functools.lru_cache(maxsize=256)
-def _select_bins(
+def _bins(
     of_method: Callable[[Setting], tuple[Bin, ...]] | None,
     device: Device,
     types: KernelTypes,
@@ -256,10 +225,10 @@ def _select_bins(
     narrow: bool,
     strategy: Strategy,
 ) -> Bins:
-    """Return the bins of a method and a strategy that suit the columns of B and ``room`` bytes of workspace."""
+    """Return the bins of a method, or of a strategy alone, where the workspace may have so many bytes."""
     method_bins = of_method(Setting(device, types, thresholds)) if of_method else ()
     bins: list[Bin] = []
-    for bin_ in (EMPTY, *method_bins, *strategy_bins(device, types, strategy)):
+    for bin_ in (EMPTY, *method_bins, *auto(device, types, strategy)):
         if not bin_.holds(n_columns, room, narrow=narrow) or any(earlier.covers(bin_) for earlier in bins):
             continue
         bins.append(bin_)

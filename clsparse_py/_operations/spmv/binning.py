@@ -18,6 +18,7 @@ from clsparse_py._ground.errors import require_name
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
+from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import from_host
 
@@ -117,14 +118,6 @@ class Binning(OfStructure):
         return {**super().arguments(), "n_bins": N_BINS}
 
 
-@kernel
-@dataclass(frozen=True)
-class ScanCounts(OfStructure):
-    """Parameters of ``templates/spmv/scan_counts.mako``."""
-
-    template = "spmv/scan_counts"
-
-
 def _count_chunks(device: Device, n_virtual: int) -> int:
     """Return the number of chunks of virtual rows, one to a work-item: a few to a core of a CPU, enough to fill a GPU."""
     max_chunks = device.compute_units * (8 if device.lanes_are_loops else 512)
@@ -159,16 +152,16 @@ def list_rows(
     n_virtual: int,
     work_group: int = 128,
 ) -> cl_array.Array:
-    """Return the numbers of virtual rows, list after list, each in row order.
+    """Return lists of virtual rows, one list behind the other, in row order within a list.
 
     Parameters
     ----------
     queue, n_rows, indptr, side
         As for `count_bins`.
     list_of_bin : numpy.ndarray of int32
-        Which list each bin goes to, -1 for none; lists count from 0.
+        The number of each bin's list, from 0 on; -1 for none.
     n_virtual : int
-        How many virtual rows the lists hold together.
+        Number of virtual rows of all lists.
     """
     chain = Chain(queue, indptr)
     work_group = min(work_group, chain.device.max_work_group)
@@ -179,14 +172,9 @@ def list_rows(
     counts = chain.scratch(n_lists * chunks, index)
     rows = allocate(queue, "lists of rows", max(n_virtual, 1), index)
     shared = (*_side_arguments(n_rows, side), indptr, np.int64(chunks), np.int32(n_lists), to_list, counts)
-    _launch_over_chunks(chain, Binning(work_group, index.name, "count"), chunks, *shared)
-    _launch_over_chunks(chain, ScanCounts(work_group, index.name), 1, np.int64(counts.size), counts)
-    _launch_over_chunks(chain, Binning(work_group, index.name, "place"), chunks, *shared, rows)
+    counting, placing = (chain.build(Binning(work_group, index.name, step))[0] for step in ("count", "place"))
+    chain.launch(counting, -(-chunks // counting.parameters.work_group), *shared)
+    enqueue_scan(chain, counts, counts, counts.size, kind="exclusive")
+    chain.launch(placing, -(-chunks // placing.parameters.work_group), *shared, rows)
     chain.finish(rows)
     return rows
-
-
-def _launch_over_chunks(chain: Chain, parameters: OfStructure, n: int, *arguments: Any) -> None:
-    """Enqueue a kernel with one work-item to each of ``n`` chunks."""
-    built, record = chain.build(parameters)
-    chain.launch(built, -(-n // record.work_group), *arguments)

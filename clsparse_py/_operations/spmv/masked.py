@@ -16,6 +16,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._operations.parts import power_of_two_at_most
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import Semiring
 from clsparse_py._run.launch import Chain
@@ -23,7 +24,7 @@ from clsparse_py._run.transfer import contexts_match, copy_to_device
 
 __all__ = ["MaskedRows", "enqueue_masked_rows", "prepare_row_mask"]
 
-#: Greatest number of work-items of a work-group.
+#: Greatest number of work-items of a work-group that multiplies masked rows.
 _WORK_GROUP = 128
 
 
@@ -47,11 +48,9 @@ class MaskedRows(ProductKernel):
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, mean: float) -> Self:
         """Return the record for rows with ``mean`` entries on average."""
-        group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        group = power_of_two_at_most(min(_WORK_GROUP, device.max_work_group))
         most = 1 if device.lanes_are_loops else min(group, device.portability.lane_width)
-        lanes = 1
-        while 2 * lanes <= min(most, mean):
-            lanes *= 2
+        lanes = power_of_two_at_most(max(1, int(min(most, mean))))
         return cls(group, arithmetic, replace(device.portability.at_most(lanes), load_once="plain"), False, lanes)
 
     @property
@@ -65,7 +64,7 @@ class MaskedRows(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
+        lanes = min(self.lanes, power_of_two_at_most(max(min(work_group, lane_width), 1)))
         group = work_group // lanes * lanes
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
 

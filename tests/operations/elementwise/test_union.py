@@ -107,7 +107,7 @@ def test_shapes(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
 @pytest.mark.any_platform
 def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = (matrix("float32", (40, 30), "canonical", seed) for seed in (3, 4))
-    monkeypatch.setattr(union, "_compute", union._by_chunks)
+    monkeypatch.setattr(union, "_combine_places", union._combine_by_chunks)
     monkeypatch.setattr(union, "_ITEMS_PER_CORE", 1 << 20)
     monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, single_group=0))
     for span in (1, 2, 3, 7, 64):
@@ -125,7 +125,7 @@ def test_work_groups_that_take_tiles(case: Mapping[str, Any], monkeypatch: pytes
     shapes = {"tile_group": group, "tile_span": case["span"], "single_group": group if one else 0, "single_span": case["span"]}
     few = 1 << 15 if case["tiles"] == "few" else 0
     monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_few_places=few, **shapes))
-    monkeypatch.setattr(union, "_compute", union._by_tiles)
+    monkeypatch.setattr(union, "_combine_places", union._combine_by_tiles)
     # A row has 91 places at most.
     n_rows = min(300, group * case["span"] // 91) if one else 300
     A = matrix(case["dtypes"][0], (n_rows, 45), "canonical", 1, case["index"])

@@ -222,7 +222,7 @@ def test_speeds_are_those_that_were_measured(queues: tuple[cl.CommandQueue, cl.C
         assert "by the bytes a second that `clsparse tune` measured" in plan.explain().rule
         assert f"{second / 1e9:.3g} GB/s" in plan.explain().rule
     # An entry that is no speed is none.
-    speed.cache.write(speed._key(devices[0]), b"-1")
+    speed.cache.write(speed._cache_key(devices[0]), b"-1")
     assert speed.read_speed(devices[0]) is None
 
 
