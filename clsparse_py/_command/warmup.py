@@ -22,7 +22,7 @@ from clsparse_py._operations.spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.methods.merge import merges
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.strategy import Strategy, bins_for, choosable
+from clsparse_py._operations.spgemm.strategy import Strategy, bins_for, choosable_strategies
 from clsparse_py._operations.spgemm.thresholds import thresholds_of
 from clsparse_py._operations.spmm import spmm
 from clsparse_py._operations.spmv import spmv_plan
@@ -143,7 +143,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
     yield partial(_scan_tiles, matrices[0])
     yield partial(_combine, matrices[0])
     types = types_of(matrices[0], matrices[0])
-    for strategy in choosable(device, types):
+    for strategy in choosable_strategies(device, types):
         yield partial(_multiply_by, queue, device, dtype, strategy)
     lengths = sorted({each.length for each in merges(device, types, thresholds_of(device, types), registers=True)})
     for length in lengths:

@@ -261,7 +261,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
     ) -> tuple[Callable[[], object], ...]:
         """Return two functions: one gathers and sends entries of x, the other adds the product with received entries to y."""
-        fetching, border = self.halo.fetching(x), self._get_border()
+        fetching, border = self.halo.get_fetch(x), self._get_border()
 
         def end() -> None:
             """Add the product of the remote part with the received entries of x to y."""
@@ -329,7 +329,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return this rank's entries of ``A @ x``: the local product runs while the halo is exchanged."""
         if self.halo.silent:
             return self.local @ x
-        fetching = self.halo.fetching(x)
+        fetching = self.halo.get_fetch(x)
         fetching.start(x)
         y = self.local @ x
         (y.queue or self.queue).flush()
@@ -347,7 +347,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         if self.halo.silent:
             return self.local.T @ x
         sums = self.remote.T @ x
-        returning = self.halo.returning(sums.dtype, sums.shape[1:])
+        returning = self.halo.get_return(sums.dtype, sums.shape[1:])
         returning.start(sums)
         y = self.local.T @ x
         (y.queue or self.queue).flush()

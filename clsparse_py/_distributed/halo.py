@@ -73,18 +73,18 @@ class Halo:
         """Whether the halo has no messages: this rank neither needs other ranks' entries nor sends its own."""
         return not self.sources and not self.targets
 
-    def fetching(self, x: cl_array.Array) -> Fetch:
+    def get_fetch(self, x: cl_array.Array) -> Fetch:
         """Return the `Fetch` exchange for vectors of the dtype and strides of x, this rank's entries; cached with its buffers."""
         key = "fetch", x.dtype, x.shape[1:], x.strides
         return self._get_cached(key, lambda: Fetch(self._comm, self._queue, self, x))
 
     def fetch(self, x: cl_array.Array) -> cl_array.Array:
         """Return the entries of x that this rank needs of other ranks, in a buffer that later calls overwrite."""
-        fetching = self.fetching(x)
+        fetching = self.get_fetch(x)
         fetching.start(x)
         return fetching.finish()
 
-    def returning(self, dtype: np.dtype[Any], columns: tuple[int, ...]) -> Return:
+    def get_return(self, dtype: np.dtype[Any], columns: tuple[int, ...]) -> Return:
         """Return the `Return` exchange for sums of a dtype and number of columns, cached with its buffers."""
         key = "return", dtype, columns
         return self._get_cached(key, lambda: Return(self._comm, self._queue, self, dtype, columns))

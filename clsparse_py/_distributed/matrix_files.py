@@ -138,7 +138,7 @@ def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int
     """
     with path.open("rb") as file:
 
-        def first_line_from(share: int) -> int:
+        def find_first_line(share: int) -> int:
             """Return the byte offset of the first line that begins at or behind the begin of a share of the file."""
             offset = head.begin + (head.end - head.begin) * share // size
             if offset > head.begin:
@@ -147,7 +147,7 @@ def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int
                 return file.tell()
             return offset
 
-        begin, end = first_line_from(rank), first_line_from(rank + 1)
+        begin, end = find_first_line(rank), find_first_line(rank + 1)
         file.seek(begin)
         text = file.read(end - begin)
     # SciPy's reader takes the number of lines from the header, so empty lines are removed.

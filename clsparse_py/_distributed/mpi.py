@@ -56,7 +56,7 @@ class _Patience:
     grace: float = 1.0
 
 
-#: Numbers of tests, and seconds, by which ranks of MPI wait.
+#: Waiting of MPI's ranks: tests before they yield and before they sleep, seconds of a sleep and of grace.
 _PATIENCE = _Patience()
 
 
@@ -134,10 +134,12 @@ class MpiCommunicator(Communicator):
         self.rank, self.size = int(comm.rank), int(comm.size)
         self.sent = Counter()
         self._place = None if queue is None else Place(queue.context, queue)
-        # The failure that ends the calls under way; whether the other ranks were told; the rank that has ended, as text.
+        # The failure that ended the calls under way, as text.
         self._lost: str | None = None
+        # Whether this rank has sent a notice of its failure or end, and the notice of an ended rank, as text.
         self._has_notified, self._ended = False, ""
-        self._held_requests: list[Any] = []  # requests and buffers that MPI may still use
+        # The requests and buffers that MPI may still use.
+        self._held_requests: list[Any] = []
         atexit.register(self._notify_end)
         self.require_one_version()
 

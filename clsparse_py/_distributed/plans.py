@@ -220,10 +220,10 @@ class _Rearranged:
         self._halo = Halo(
             comm, division, np.unique(all_numbers[(all_numbers < own_range.start) | (all_numbers >= own_range.stop)]), queue
         )
-        self._places = [self._positions(queue, array, own_range) for array in host_numbers]
+        self._places = [self._locate(queue, array, own_range) for array in host_numbers]
         self._queue = queue
 
-    def _positions(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own_range: slice) -> cl_array.Array:
+    def _locate(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own_range: slice) -> cl_array.Array:
         """Return the positions of numbered entries among this rank's own values, followed by received values."""
         outside = (numbers < own_range.start) | (numbers >= own_range.stop)
         n_own = own_range.stop - own_range.start

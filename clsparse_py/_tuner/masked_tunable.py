@@ -16,7 +16,7 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device, describe
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.spgemm.mask import prepare_masked_operands
+from clsparse_py._operations.spgemm.mask import prepare_masked_product
 from clsparse_py._operations.spgemm.masked_rows import (
     LABELS,
     Lookup,
@@ -102,7 +102,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
             raise ValueError(f"{name}: has too many products")
         A = csr_array(matrix.astype(np.float32), queue=queue)
         A.sum_duplicates()
-        product = prepare_masked_operands(A, A, A, plus_times).product
+        product = prepare_masked_product(A, A, A, plus_times)
         sums, marks = allocate(queue, "sums", A.nnz, np.float32), allocate(queue, "marks", A.nnz, np.uint8)
         return MaskedProblem(name, queue, A.get(), product, sums, marks)
 

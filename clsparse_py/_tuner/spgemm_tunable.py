@@ -20,7 +20,6 @@ from clsparse_py._matrix.matrix import Structure
 from clsparse_py._operations.spgemm.analysis import Work, analyse
 from clsparse_py._operations.spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures
 from clsparse_py._operations.spgemm.bins import Bins
-from clsparse_py._operations.spgemm.choice import GIVEN, LAST, Choice, parse_choice
 from clsparse_py._operations.spgemm.count import count
 from clsparse_py._operations.spgemm.decide import decide, speculation_for
 from clsparse_py._operations.spgemm.features import Features
@@ -28,10 +27,10 @@ from clsparse_py._operations.spgemm.operands import operands_of
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.row_partition import partition_of, refine
-from clsparse_py._operations.spgemm.strategy import Strategy, parse
+from clsparse_py._operations.spgemm.strategy import GIVEN, LAST, Choice, Strategy, parse, parse_choice
 from clsparse_py._operations.spgemm.thresholds import Thresholds, override_thresholds
 from clsparse_py._operations.spgemm.timer import UNTIMED
-from clsparse_py._operations.spgemm.upper_bound import fits
+from clsparse_py._operations.spgemm.upper_bound import upper_bound_fits
 from clsparse_py._tuner import descent
 from clsparse_py._tuner.tunable import Tunable
 
@@ -352,7 +351,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             shares = partition_of(kind, features, decision, work, operands.budget)
             steps = [(bin_.accumulator, bin_.limits, rows, long) for bin_, rows, _, long in shares.steps]
             made_of = product._replace(n_products=work.n_products, bound=work.bound)
-            loose = shares.suits_upper_bound and fits(made_of, work, [step.bin for step in shares.steps])
+            loose = shares.suits_upper_bound and upper_bound_fits(made_of, work, [step.bin for step in shares.steps])
             return steps, loose, decision.is_uneven
 
     @override

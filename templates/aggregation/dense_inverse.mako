@@ -50,7 +50,7 @@ void ${name}(
             inverse[row * n + k] = column[row] * (1 / pivot);
         inverse[k * n + k] = of_real(-1 / pivot);
     }
-    // The sweeps leave the inverse with the other sign.
+    // The sweeps leave the negative of the inverse, so all signs are changed.
     for (ulong row = 0; row < n; ++row)
         for (ulong j = 0; j <= row; ++j) {
             const T entry = -inverse[row * n + j];
@@ -101,7 +101,7 @@ void ${name}(
             }
         }
     }
-    // The sweeps leave the inverse with the other sign.
+    // The sweeps leave the negative of the inverse, so all signs are changed.
     for (ulong row = team; row < n; row += ${teams})
         for (ulong j = lane; j <= row; j += ${lanes}) {
             const T entry = -inverse[row * n + j];

@@ -1,12 +1,12 @@
 <%doc>
-The union of two matrices: an operation of the two values where both have an entry, else the one value. Phase "old": copy the
-entries of C to their places in the result; phase "new": copy the entries of T that C lacks; phase "rows": the row pointers. Phase
-"values": C and T have the same structure, and the results overwrite C's values.
+The union of two matrices C and T: an operation combines the two values if both matrices have an entry, else the one value stays.
+Phase "old": copy the entries of C to their places in the result. Phase "new": copy the entries of T that C lacks. Phase "rows":
+the row pointers. Phase "values": C and T have the same structure, and the results overwrite C's values.
 
 Source        GraphBLAS, element-wise addition
 Index space   work-items that stride over entries or offsets, or take adjacent ones: `spread` says which
-Inputs        C and T in canonical format; of phase "old" the rows of C's entries, of "new" those of T's; before: how many of T's
-              entries before each C has not, one more number than T has entries
+Inputs        C and T in canonical format; of phase "old" the rows of C's entries, of "new" those of T's; before: for each entry
+              of T, the number of earlier entries of T that C lacks, and one more number for all
 Local memory  none
 Result        exact but for the operation
 </%doc>

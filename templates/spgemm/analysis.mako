@@ -1,8 +1,8 @@
 <%doc>
 For each row of C = A @ B: the number of its intermediate products, and its bin. For all rows: the totals at positions FOUND_...
-With `long` rows each work-group also counts the distinct columns of its first row, if that row has at most `sampled` products: a
+With `long` rows a work-group also counts the distinct columns of its first row, if that row has at most `sampled` products: a
 sample of the ratio of products to entries of C. Work-groups of one work-item sample a few of their rows; a sampled row with the
-columns of the row before, or each column one more, counts as empty.
+columns of the row before, or with these columns plus one, counts as empty.
 
 Bins are data. `limits` holds three numbers per bin, UINT_MAX for no limit: the most products, the longest row of A and the
 widest span of columns. A row goes to the first bin whose limits all hold; the last bin has none. starts[b] is the first bin
@@ -28,7 +28,7 @@ Result        exact: integers are added in any order
     shared = 8 if work_group % 8 == 0 else 1  # work-items to a row of B in the sample
     exchanged = [1 << bit for bit in range(lanes.bit_length() - 1)]
 %>\
-## Add n to a total of the work-group.
+## Add a number to one of the work-group's totals.
 <%def name="count_seen(at, n)">\
 ${f"group_totals[{at}] += {n}" if plain else f"atomic_add(group_totals + {at}, {n})"};\
 </%def>\
@@ -39,7 +39,7 @@ ${f"group_totals[{at}] += {n}" if plain else f"atomic_add(group_totals + {at}, {
             atomic_add(totals + ${high}, (uint)(${sum} >> 32) + (before + low < before));
         }
 </%def>\
-## The number of products of the entries of A from k on, in steps; unrolled, so that several loads are in flight.
+## Sum the products of a row's entries of A from k on, in steps; unrolled, so that several loads are in flight.
 <%def name="count_products(step, unrolled, indent)">\
 ${indent}for (; k < end; k += ${unrolled * step}) {
 % for u in range(unrolled):
@@ -51,7 +51,7 @@ ${indent}    sum += there_${u} ? (ulong)(b_indptr[of_b_${u} + 1] - b_indptr[of_b
 % endfor
 ${indent}}
 </%def>\
-## The first and last column of the entries of A from k on, in steps.
+## Find the first and last column of a row of C, by the row's entries of A from k on, in steps.
 <%def name="find_span(step, indent)">\
 ${indent}for (; k < end; k += ${step}) {
 ${indent}    const I column = a_indices[k], from = b_indptr[column], to = b_indptr[column + 1];
@@ -77,7 +77,7 @@ ${indent}    in_a_row = 0;
 ${indent}}
 ${indent}++in_a_row;
 </%def>\
-## The number of columns that the first and the last one span; all of them for a row without products.
+## The width of a row's span of columns; all columns of B for a row without products.
 <%def name="width_of_span()">\
 last < 0 ? n_columns : min(n_columns, (ulong)(last - (first & ~31l)) + 1)\
 </%def>\
@@ -94,7 +94,7 @@ uint clamped(ulong v)
     return (uint)min(v, (ulong)UINT_MAX);
 }
 
-// The first bin from `i` up to `end` that takes a row; `end` or a later one if there is none.
+// Return the first bin from `i` up to `end` that takes a row; `end` or a later bin if none takes it.
 uint next_taker(global const uint *limits, uint i, uint end, uint products, uint entries, uint width)
 {
     while (i < end && (products > limits[3 * i] || entries > limits[3 * i + 1] || width > limits[3 * i + 2]))
@@ -137,7 +137,7 @@ void ${name}(
 % endif
 
     ulong total = 0, bound = 0;
-    // Successive rows of a work-item with the same bin are counted by one addition.
+    // One addition counts successive rows of a work-item that go to the same bin.
     uint most_products = 0, longest = 0, last_taker = 0, in_a_row = 0;
 % if long:
     for (ulong base = get_group_id(0) * ${work_group // lanes}ul; base < n_rows; base += get_num_groups(0) * ${work_group // lanes}ul) {
@@ -270,7 +270,7 @@ ${note("        ")}\
 % endif
 
 % if long:
-    // The sample: the first row of the work-group. The table is never full, as it has twice as many slots as there are products.
+    // The sample is the first row of the work-group. The hash table is never full, as it has twice as many slots as products.
     const ulong sample = get_group_id(0) * ${work_group // lanes}ul;
     const ulong sample_begin = sample < n_rows ? a_indptr[sample] : 0, sample_end = sample < n_rows ? a_indptr[sample + 1] : 0;
     long sampled = 0;

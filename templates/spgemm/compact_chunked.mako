@@ -1,10 +1,11 @@
 <%doc>
-Rows of C that were made chunk by chunk, each chunk in the room of all its products, are moved together; see dense_chunked.mako.
+Compaction of C: rows that were made chunk by chunk, a chunk in the room of all its products, are moved together; see
+dense_chunked.mako.
 
 Source        own
 Index space   a work-item to each of n_chunks chunks
-Inputs        chunk_row[c]: the first row of chunk c, chunk_row[n_chunks] all rows; begins: where the room of each row begins;
-              indptr: C's
+Inputs        chunk_row[c]: the first row of chunk c, chunk_row[n_chunks] all rows; begins: the beginning of each row's room;
+              indptr: C's row pointers
 Local memory  none
 Result        exact
 </%doc>

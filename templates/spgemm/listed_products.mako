@@ -1,8 +1,8 @@
 <%doc>
-Values of C from a list of its products in the order of C's entries, of product_list.mako: a work-group multiplies the factors of
-a tile's products, and a work-item adds up those of an entry.
+Values of C by a list of products in the order of C's entries, see product_list.mako: a work-group multiplies the factors of a
+tile's products, and a work-item adds up the products of an entry.
 
-Only the last entry of a tile may have more products than local memory holds: all work-items add up neighbouring parts of it.
+Only the last entry of a tile may have more products than local memory holds: all work-items add up parts of these products.
 
 Source        own; as CSR-stream does SpMV (Greathouse and Daga, 2014)
 Index space   a work-group to a tile
@@ -28,7 +28,7 @@ void ${name}(
     const uint begin = tile_products[tile], n_products = tile_products[tile + 1] - begin, base = tile_bases[tile];
     const bool over = n_products > ${work_group * items};
     const uint n = over ? begins[end - 1] : n_products, n_entries = end - first_entry - over;
-    // All loads of a kind are in flight before the first is used.
+    // All loads of positions, and then all loads of factors, are in flight before the first one is used.
 % for u in range(items):
     const uint i_${u} = me + ${u * work_group};
     uint a_${u} = base, b_${u} = 0;

@@ -1,11 +1,11 @@
 <%doc>
-The entries of C = A @ B at the places of a mask: sums[e] for entry e of the mask, and marks[e], whether it has a product. A team
-of lanes takes equal stretches of the mask's entries, whatever rows they cut. The columns of a row's part of a stretch go to a
-hash table in local memory; rows of B, cut to the span of these columns, are walked, and products whose column is not in the table
-are passed over.
+The entries of C = A @ B at the places of a mask: sums[e] for entry e of the mask, and marks[e], 1 if the entry has a product. A
+team of lanes takes equal stretches of the mask's entries, which may cut rows. The columns of a row's part of a stretch go to a
+hash table in local memory; the lanes walk rows of B, cut to the span of these columns, and skip products whose column is not in
+the table.
 
-With `counted`, products are 1 and sums are numbers of them: products of many rows of B are shared out evenly over the lanes, and
-counted by atomics. Else the lanes walk one row of B after another, whose columns differ.
+With `counted`, products are 1 and sums are numbers of products: products of many rows of B are shared out evenly over the lanes,
+and counted by atomics. Else the lanes walk one row of B after another, as the columns within a row of B differ.
 
 Source        hash and mask-compressed accumulators: Milakovic et al., Parallel Algorithms for Masked Sparse Matrix-Matrix
               Products; parts of equal numbers of entries: nonzero splitting
@@ -20,7 +20,7 @@ typedef uint PLACE;
 #include "row_of.cl"
 #define NO_COLUMN UINT_MAX
 
-// Return the slot of a column, or of the free place where its search ends.
+// Return the slot of a column in the hash table, or the free slot at which the search for the column ends.
 uint slot_of(local const uint *table, const uint last, const uint shift, const uint column)
 {
     uint slot = column * 2654435769u >> shift;
@@ -121,7 +121,7 @@ void ${name}(
                         hits[slot] = 1;
                     }
                 }
-                // The columns of a row of B differ: lanes meet from one row to the next alone.
+                // Columns within a row of B differ, so that lanes synchronise between rows of B alone.
                 team_sync();
             }
 % endif

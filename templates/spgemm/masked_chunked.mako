@@ -1,10 +1,10 @@
 <%doc>
-The entries of C = A @ B at the places of a mask: sums[e] for entry e of the mask, and marks[e], whether it has a product. Each
-worker claims chunks of rows until there are none: those whose first entry is one of as many of the mask's. With `places`, it has
-an array as long as a row of C is wide, which says of each column where it stands in the mask's row; else the row is searched.
-With `places` and `counted`, the array has 1 for each column of the mask's row and counts on from there: no branch depends on
-whether a product's column is in the mask (0.33 to 0.51 of the time with one, on Zen 4). Rows of B that are longer than `searched`
-are cut to the columns of the mask's row before they are walked.
+The entries of C = A @ B at the places of a mask: sums[e] for entry e of the mask, and marks[e], 1 if the entry has a product. A
+worker claims chunks of rows until none is left: the rows whose first entry is in a stretch of `chunk` entries of the mask. With
+`places`, a worker has a table with the place of each column in the mask's row; else it searches the mask's row. With `places` and
+`counted`, the table has 1 for each column of the mask's row and counts on from there: no branch depends on whether a product's
+column is in the mask (0.33 to 0.51 of the time with a branch, on Zen 4). Rows of B that are longer than `searched` are cut to the
+columns of the mask's row before the worker walks them.
 
 Source        mask-compressed accumulators: Milakovic et al., Parallel Algorithms for Masked Sparse Matrix-Matrix Products
 Index space   workers, as many as there are arrays for
@@ -53,7 +53,7 @@ void ${name}(
             for (I a = a_indptr[row]; a < a_end; ++a) {
                 const I of_b = a_indices[a];
                 I b = b_indptr[of_b], b_end = b_indptr[of_b + 1];
-                // Short rows are walked sooner than they are searched.
+                // A worker walks a short row of B in less time than it searches the row.
                 if (b_end - b > ${searched}) {
                     if (b_indices[b] < low)
                         b = first_from(b_indices, b, b_end, low);

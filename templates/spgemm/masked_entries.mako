@@ -45,7 +45,7 @@ void ${name}(
     const ulong n_positions, global const I *restrict positions, global const V *restrict values, global V *restrict out_values)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n_results, begin + span);
-    // Number of unmarked entries before this one: positions[i] has positions[i] - i marked entries before it.
+    // Number of unmarked entries before the current marked one: positions[i] - i marked entries stand before unmarked entry i.
     ulong n_left_out = 0;
     for (ulong k = begin; k < end; k += step) {
         const ulong entry = first + k;

@@ -1,10 +1,10 @@
 <%doc>
 C = A @ B of small matrices, from row pointers to values. The patterns of B and of C are in local memory, a bit for each place: a
 row of C is the union of the rows of B that the row of A names, word by word. A scan over the words counts the entries of C, and
-so tells where each goes. A work-item sums the products of an entry: it goes through the row of A, and the bits tell which entry
-of B belongs to it.
+gives their positions. A work-item sums the products of an entry of C: it goes through the row of A, and the bits of B's pattern
+give the factor's position in B.
 
-Each work-group finds the whole pattern of C for itself, so that none waits for another, and makes its share of the entries.
+A work-group finds the whole pattern of C for itself, so that no work-group waits for another, and makes its share of the entries.
 
 Source        this project; counting entries by bits is Liu and Vinter's remark on dense rows, An Efficient GPU General SpGEMM
 Index space   any number of work-groups

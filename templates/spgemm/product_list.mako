@@ -1,22 +1,24 @@
 <%doc>
-A list of the products of C = A @ B in the order of C's entries, those of an entry in the order of A's row: where the factors of
-each stand. Phases: "lengths": how many products each entry of A has. "places": the entry of C that each product is of. Between
-these two and the next ones stand a scan and a stable sort. "tiles": tiles of entries of C. "factors": the list, tile by tile.
+A list of the products of C = A @ B in the order of C's entries, and of A's row within an entry: the positions of each product's
+factors in A and B. Phase "lengths": the number of products of each entry of A. Phase "places": the entry of C of each product. A
+scan follows the first phase, a stable sort the second. Phase "tiles": tiles of entries of C. Phase "factors": the list, tile by
+tile.
 
-A tile has the entries whose first products lie in a window of `window` products. Its places in A are told from the beginning of
-its first row on.
+A tile has the entries whose first products lie in a window of `window` products. Positions in A count from the beginning of the
+tile's first row on.
 
 Source        own; the segments of a merge path SpMV over products
 Index space   a work-item to an entry of A; a work-group to `work_group * items` products; a work-item to a tile; a work-group to
               a tile
 Inputs        A, B and C in canonical format, all entries of C with a product; entry_products: a scan of the lengths, one more
-              than entries of A. numbers: of the products, sorted by their entries of C; first: where those of each begin, and all
+              than entries of A. numbers: numbers of the products, sorted by their entries of C; first: the first product of each
+              entry of C, and the number of all
 Output        widest: the longest range of A's entries that a tile is of
 Local memory  2 numbers of 32 bits in the phase "places"
 Result        exact
 </%doc>
 % if phase in ("places", "factors"):
-// The last of the n entries of A whose products begin at or before one, from low on: the entry that has it.
+// Return the entry of A that a product belongs to: the last one from `low` on whose products begin at or before it.
 uint entry_of(global const int *restrict entry_products, uint low, uint high, const uint product)
 {
     while (low + 1 < high) {
@@ -30,7 +32,7 @@ uint entry_of(global const int *restrict entry_products, uint low, uint high, co
 }
 % endif
 % if phase in ("places", "tiles"):
-// The last row that begins at or before an entry, which lies in it.
+// Define a function that returns the row of an entry: the last row that begins at or before the entry.
 #define DEFINE_ROW_OF(NAME, TYPE) \
     ulong NAME(global const TYPE *restrict indptr, const ulong n_rows, const TYPE entry) \
     { \
@@ -96,7 +98,7 @@ void ${name}(
     const uint tile = get_global_id(0);
     if (tile > n_tiles)
         return;
-    // The first entries that begin in this window or later, and in the next one.
+    // Find the first entries of C whose products begin in this window or later, and in the next window or later.
     uint begin = 0, end = 0;
     for (uint step = 1u << (31 - clz(n_entries)); step; step /= 2) {
         if (begin + step <= n_entries && (ulong)first[begin + step - 1] < (ulong)tile * window)

@@ -31,7 +31,7 @@ def under_a_mask(kind: str, dtype: np.dtype[Any], index: type[Any], ring: Semiri
     """Make a product by one kernel, and compare its sums and marks."""
     a, b = numbers(LEFT.nnz, dtype), numbers(RIGHT.nnz, dtype)
     A, B, M = operand(LEFT, a, index), operand(RIGHT, b, index), operand(MASK, np.ones(MASK.nnz, np.int8), index)
-    product = masks.prepare_masked_operands(A, B, M, ring).product
+    product = masks.prepare_masked_product(A, B, M, ring)
     queue = clsparse_py.default_queue()
     chain = Chain(queue)
     records = {

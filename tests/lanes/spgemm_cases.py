@@ -127,7 +127,7 @@ def by_list(dtype: np.dtype[Any], index: type[Any], rows_of_a: scipy.sparse.csr_
     A, B = (operand(matrix, numbers(matrix.nnz, dtype), index) for matrix in (rows_of_a, rows_of_b))
     plan = spgemm_plan(A, B)
     plan()
-    plan._list, plan._asks = plan._start_list(1), False
+    plan._list, plan._list_undecided = plan._start_list(1), False
     known = thresholds_of(describe(A.queue.device), types_of(A, B))
     with override_thresholds(replace(known, list_group=16)):
         made = plan._list.now()

@@ -13,9 +13,8 @@ from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._memory.workspace import Workspace, counting
 from clsparse_py._operations.spgemm.accumulator import Result
 from clsparse_py._operations.spgemm.arguments import check_limits, check_operands, memory_limit_of, types_of
-from clsparse_py._operations.spgemm.estimate import Estimate, spgemm_estimate
+from clsparse_py._operations.spgemm.estimate import Estimate, min_bytes, spgemm_estimate
 from clsparse_py._operations.spgemm.explanation import Explanation
-from clsparse_py._operations.spgemm.min_workspace import min_bytes
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.registry import METHODS, Method
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
 
-#: Names of methods.
+#: Names of SpGEMM methods, "auto" first.
 _METHODS = get_args(Method)
-#: What ``A @ B`` asks for.
+#: The request of ``A @ B``: every argument has its default.
 _PLAIN = Request()
 
 
@@ -164,7 +163,7 @@ def spgemm(
     A, B = _check(A, B, request, sums=mask is None or complement)
     timer = Timer(A.queue) if profile else UNTIMED
     if mask is not None or out is not None or complement or not structural or accum is not None or replace:
-        # The module is loaded when it is asked for, as few processes use it.
+        # The module of masks is loaded late, as few processes use it.
         from clsparse_py._operations.spgemm.mask import check_write, require_no_method, write_product
 
         write = check_write(A, B, mask, complement, structural, accum, out, replace)
@@ -179,7 +178,7 @@ def spgemm(
 
 
 def plain_product(A: MatrixT, B: Matrix) -> MatrixT:
-    """Return ``A @ B`` as `spgemm` does if nothing else is asked for: what is asked for need not be checked."""
+    """Return ``A @ B`` as `spgemm` does without keyword arguments: the request needs no check."""
     A, B = check_operands(A, B, plus_times)
     return _assemble(A, B, multiply(A, B, _PLAIN))
 
@@ -216,7 +215,7 @@ def spgemm_plan(
     structural: bool = True,
     accum: Accumulation | None = None,
 ) -> SpgemmPlan[MatrixT] | MaskedPlan[MatrixT]:
-    """Plan the product of two structures: find the structure of C, and how its rows are made, for any values.
+    """Plan the product of two structures for any values: find the structure of C, and share its rows out among methods.
 
     Parameters
     ----------
@@ -254,16 +253,15 @@ def spgemm_plan(
     A, B = _check(A, B, request, sums=mask is None or complement)
     workspace = Workspace(memory_limit_of(describe(A.queue.device), memory_limit))
     if mask is not None or complement or not structural or accum is not None:
-        # The module is loaded when it is asked for, as few processes use it.
-        from clsparse_py._operations.spgemm.masked_plan import MaskedPlan, check_terms
+        # The module of masked plans is loaded late, as few processes use it.
+        from clsparse_py._operations.spgemm.masked_plan import MaskedPlan
 
-        terms = check_terms(mask, complement=complement, structural=structural, accum=accum)
-        return MaskedPlan(A, B, request, terms, workspace)
+        return MaskedPlan(A, B, request, workspace, mask, complement=complement, structural=structural, accum=accum)
     return SpgemmPlan(A, B, request, workspace)
 
 
 def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
-    """Return a plan and its first product, in the time of the product alone: rows may have much room; memory is not counted."""
+    """Return a plan and its first product, in the time of the product alone: C may be allocated by any upper bound."""
     request = Request(allow_upper_bound=True)
     A, B = _check(A, B, request)
     plan = SpgemmPlan(A, B, request, at_once=True)
@@ -271,10 +269,10 @@ def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], Matri
 
 
 def _check(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[MatrixT, Matrix]:
-    """Return the operands, checked as the request is; ``sums``: whether the identity of addition is needed."""
+    """Return the operands of a product after checking them and the request; ``sums``: addition needs an identity."""
     A, B = check_operands(A, B, request.semiring)
     if request.semiring.is_given:
-        # The module is loaded when it is asked for, as few processes use it.
+        # The module of users' semirings is loaded late, as few processes use it.
         from clsparse_py._matrix.given_semirings import require_semiring
 
         require_semiring(A.queue, request.semiring, A.dtype, B.dtype, sums=sums)

@@ -1,4 +1,4 @@
-"""Accumulators turn the intermediate products of rows into rows of C: the interface of every method.
+"""The interface of accumulators, which turn the intermediate products of rows into rows of C; every method has some.
 
 Objects that each call makes anew are named tuples: a frozen dataclass takes microseconds to make, while the device is idle.
 """
@@ -18,8 +18,8 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Accumulator", "Product", "Result", "Rows", "workspace_bound"]
 
-#: Bytes that are always within the bound.
-_ALWAYS = 1 << 20
+#: Bytes of workspace that any product may take.
+_BASE_BYTES = 1 << 20
 
 
 class Product(NamedTuple):
@@ -71,35 +71,35 @@ class Product(NamedTuple):
 
     @property
     def upper_bytes(self) -> int:
-        """Bytes of C's columns and values by their upper bound: if no two products fell on the same entry."""
+        """Bytes of C's columns and values if no two products fell on the same entry: the upper bound."""
         return self.n_products * (self.kind.result.itemsize + self.kind.c_index.itemsize)
 
     @property
     def free(self) -> int:
-        """Bytes of the workspace that are left, as far as they are counted."""
+        """Bytes of the workspace that are not in use, or its limit if memory is not counted."""
         workspace = current()
         return self.memory_limit if workspace is None else workspace.room
 
     def spare(self, entries: int = 0) -> int:
         """Return the bytes of `free` that an accumulator with bounded workspace may take.
 
-        ``entries``: those that C is expected to have.
+        ``entries``: number of entries that C is expected to have.
         """
         kind, m = self.kind, self.shape[0]
         index = kind.index.itemsize
         c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
-        # Bytes of each row are taken already: its products, its entries and its place in a list.
+        # A row's number of products, its number of entries and its place in a list are in use already.
         return min(self.free, self.workspace + 2 * c_bytes - (8 + index) * m)
 
     @property
     def structure(self) -> tuple[cl_array.Array, ...]:
-        """The arrays of ``SPGEMM_STRUCTURE`` in ``cl/spgemm.cl``."""
+        """The row pointers and columns of A and B: the arguments of ``SPGEMM_STRUCTURE`` in ``cl/spgemm.cl``."""
         return self.a_indptr, self.a_indices, self.b_indptr, self.b_indices
 
 
 def workspace_bound(*operands: cl_array.Array) -> int:
-    """Return the bound of the workspace but for twice the bytes of C: twice the bytes of the operands, and 1 MiB."""
-    return 2 * sum(operand.nbytes for operand in operands) + _ALWAYS
+    """Return the bytes that the workspace may have beside twice the bytes of C: twice the bytes of the operands, and 1 MiB."""
+    return 2 * sum(operand.nbytes for operand in operands) + _BASE_BYTES
 
 
 class Rows(NamedTuple):
@@ -108,13 +108,13 @@ class Rows(NamedTuple):
     Attributes
     ----------
     n : int
-        How many; at least one.
+        Number of rows, at least one.
     first : int
-        Their first place in ``listed``.
+        Place of the first row in ``listed``.
     listed : pyopencl.array.Array or None
         Row numbers, ascending; None for all rows of the product.
     n_empty : int
-        How many of them have no products.
+        Number of rows without products.
     """
 
     n: int
@@ -124,12 +124,12 @@ class Rows(NamedTuple):
 
     @property
     def where(self) -> tuple[Any, ...]:
-        """The arguments of ``SPGEMM_ROWS`` in ``cl/spgemm.cl``."""
+        """The number of rows and, if rows are listed, their list: the arguments of ``SPGEMM_ROWS`` in ``cl/spgemm.cl``."""
         return (np.uint64(self.n),) if self.listed is None else (np.uint64(self.n), np.uint64(self.first), self.listed)
 
 
 class Result(NamedTuple):
-    """C's arrays. In the "values" phase ``indices`` are there already.
+    """The arrays of C: row pointers, columns and values. The "values" phase reads the columns, others write them.
 
     In the "upper_bound" phase rows have room for all their products, and ``counts`` takes their entries.
     """
@@ -141,25 +141,25 @@ class Result(NamedTuple):
 
     @property
     def parts(self) -> Parts:
-        """Values, columns and row pointers."""
+        """C's values, columns and row pointers, in this order."""
         return self.data, self.indices, self.indptr
 
 
 class Accumulator(Protocol):
-    """Turns the intermediate products of rows into rows of C, in two phases. Frozen: data of one product are in its state."""
+    """Turns the intermediate products of rows into rows of C, in two phases. Frozen: a state holds the data of one product."""
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
-        """Return the state that both phases of these rows need, and that is kept for new values; may wait for the device."""
+        """Return the accumulator's state for some rows: data that all phases and later values need. May wait for the device."""
         ...
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
-        """Enqueue ``counts[row]`` = the number of entries of each of these rows of C."""
+        """Enqueue the symbolic phase of some rows: ``counts[row]`` takes the number of entries of a row of C."""
         ...
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
-        """Enqueue the columns and values of these rows of C; with ``phase`` "values" the values alone. Never waits."""
+        """Enqueue the columns and values of some rows of C; with ``phase`` "values" the values alone. Never waits."""
         ...
 
     def describe(self) -> str:
-        """Return its parameters in a few words, for `SpgemmPlan.explain`."""
+        """Return the accumulator's parameters in a few words, for `SpgemmPlan.explain`."""
         ...

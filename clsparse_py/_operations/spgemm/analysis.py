@@ -1,4 +1,4 @@
-"""Analysis of a product: work of each row, its bin, and the rows of each bin."""
+"""The analysis of a product: the number of products of each row, and the rows of each bin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clsparse_py._device.device import Device
 from clsparse_py._memory.memory import constants
 from clsparse_py._memory.workspace import current, suffices
 from clsparse_py._operations.spgemm.bins import Bins
-from clsparse_py._operations.spgemm.kernels import Analysis, Found
+from clsparse_py._operations.spgemm.kernels import Analysis, AnalysisTotals
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain, spread
@@ -21,16 +21,17 @@ from clsparse_py._run.recording import run
 __all__ = ["Analysed", "Work", "analyse"]
 
 #: Entries to a lane above which the whole work-group counts a row's products.
-_LONG = 32
-#: The largest number that the kernel compares with.
+_MIN_LONG_PER_LANE = 32
+#: Number that stands for a missing limit of a bin: the largest of 32 bits.
 _NO_LIMIT = (1 << 32) - 1
-#: Numbers that are found of all rows.
-_N_FOUND = len(Found._fields)
+#: Number of totals that the analysis reports before the rows of each bin.
+_N_TOTALS = len(AnalysisTotals._fields)
+#: NumPy's dtype of numbers of products.
 _UINT32 = np.dtype(np.uint32)
 
 
 class Work(NamedTuple):
-    """The work of a product. Decisions by equal work are taken once.
+    """The work of a product: its intermediate products, and how they are distributed over rows and bins.
 
     Attributes
     ----------
@@ -56,7 +57,7 @@ class Work(NamedTuple):
 
 
 class Analysed(NamedTuple):
-    """A product that `analyse` inspected.
+    """The work of a product, with the number of products and the bin of each row.
 
     Attributes
     ----------
@@ -75,38 +76,38 @@ class Analysed(NamedTuple):
     listed: cl_array.Array | None
 
     def list_of(self, chain: Chain, n_rows: int) -> cl_array.Array:
-        """Return row numbers in the order of their bins, stably; they are sorted if they were not."""
+        """Return row numbers in the order of their bins; rows of a bin ascend."""
         return _list_rows(chain, n_rows, self.bin, len(self.work.taken)) if self.listed is None else self.listed
 
 
-def _lanes(mean_length: float, most: int) -> int:
-    """Return how many work-items count a row's products: a power of two."""
+def _choose_lanes(mean_length: float, max_lanes: int) -> int:
+    """Return the number of work-items that count the products of a row: a power of two."""
     lanes = 1
-    while lanes < most and lanes * 4 < mean_length:
+    while lanes < max_lanes and lanes * 4 < mean_length:
         lanes *= 2
     return lanes
 
 
-def _record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
-    """Return the legal record of the kernel."""
+def _choose_record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
+    """Return the legal record of the analysis kernel on a device."""
     group = min(work_group or min(128, device.resident), device.max_work_group)
-    # Rows in chunks keep a core busy by themselves.
-    long = _LONG * lanes if device.resident > 1 else 0
+    # On a CPU device, a chunk of rows keeps a core busy without a queue of long rows.
+    long = _MIN_LONG_PER_LANE * lanes if device.resident > 1 else 0
     requested = Analysis(group, index, lanes, long, device.portability)
     legal = requested.within(group, device.portability.lane_width)
     assert legal is not None  # a work-group has at least one work-item
     return legal
 
 
-def _as_data(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
-    """Return the kernel's arguments that are bins: an array, how many they are, and how many stand before those of spans.
+def _encode_bins(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
+    """Return the analysis kernel's arguments for bins: their limits, their number, and the number of bins before one with a span.
 
-    The array is on the host where memory is ``is_counted``.
+    The limits are on the host if memory ``is_counted``.
     """
     assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
     limits = np.array(bins.limits, np.int64)
     limits[limits < 0] = _NO_LIMIT
-    # A row whose count of products has b bits has at least 2^(b-1) products.
+    # A row whose number of products has b bits has at least 2^(b-1) products.
     starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
     spanless = next((number for number, (*_, span) in enumerate(bins.limits) if span >= 0), len(bins))
     numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)
@@ -123,12 +124,12 @@ def analyse(
     *,
     uneven: bool = False,
 ) -> Analysed:
-    """Count the intermediate products of each row, and find the bin that takes it. Waits for the device once.
+    """Count the intermediate products of each row, and assign the row to a bin. Waits for the device once.
 
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The commands of the product.
     shape : tuple of int
         Of C.
     nnz : int
@@ -143,39 +144,43 @@ def analyse(
         Whether several bins are likely to have rows: then these are listed at once.
     """
     n_rows, index, device = shape[0], structure[0].dtype, chain.device
-    lanes = _lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
-    built, record = chain.build(_record(device, name_of(index), lanes, work_group))
+    lanes = _choose_lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
+    built, record = chain.build(_choose_record(device, name_of(index), lanes, work_group))
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
     is_counted = current() is not None
-    limits, numbers = chain.worked_out((bins, is_counted), lambda: _as_data(chain, bins, is_counted=is_counted))
+    limits, numbers = chain.worked_out((bins, is_counted), lambda: _encode_bins(chain, bins, is_counted=is_counted))
     if is_counted:
-        # Memory that outlives the call would be beyond its limit.
+        # Constants on the device would outlive the call: under a memory limit, the limits of bins are sent for this call alone.
         limits = chain.sent(limits)
     products, bin_ = chain.scratch(n_rows, _UINT32), chain.scratch(n_rows, index)
-    counters = chain.counters(_N_FOUND + len(bins))
+    counters = chain.counters(_N_TOTALS + len(bins))
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, counters)
     listed: list[cl_array.Array] = []
     if uneven:
-        # Without memory for it rows may need no list.
+        # If memory for the list of rows is missing, the list is made after the analysis, if at all.
         suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
     # A blocking read takes less time than a wait for the event of a read without blocking.
-    report: list[int] = chain.read(counters, _N_FOUND + len(bins)).tolist()
-    of_rows = Found(*report[:_N_FOUND])
-    work = Work(
-        (of_rows.products_high << 32) + of_rows.products_low,
-        of_rows.max_products,
-        of_rows.longest_row,
-        (of_rows.bound_high << 32) + of_rows.bound_low,
-        of_rows.sampled / max(of_rows.sampled_entries, 1) if of_rows.sampled else 1.0,
-        tuple(report[_N_FOUND:]),
+    report: list[int] = chain.read(counters, _N_TOTALS + len(bins)).tolist()
+    return Analysed(_work_of(report), products, bin_, listed[0] if listed else None)
+
+
+def _work_of(report: list[int]) -> Work:
+    """Return the work of a product by the analysis kernel's report: totals, and the rows of each bin."""
+    totals = AnalysisTotals(*report[:_N_TOTALS])
+    return Work(
+        (totals.products_high << 32) + totals.products_low,
+        totals.max_products,
+        totals.longest_row,
+        (totals.bound_high << 32) + totals.bound_low,
+        totals.sampled / max(totals.sampled_entries, 1) if totals.sampled else 1.0,
+        tuple(report[_N_TOTALS:]),
     )
-    return Analysed(work, products, bin_, listed[0] if listed else None)
 
 
 def _list_rows(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
-    """Enqueue, and return, row numbers in the order of their bins, stably."""
+    """Enqueue and return row numbers in the order of their bins; rows of a bin ascend."""
     listed = chain.scratch(n_rows, bin_.dtype)
     run(chain, _enqueue_list, (bin_, listed), n_rows, n_bins)
     return listed

@@ -16,10 +16,11 @@ from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import Semiring, plus_times
 
-__all__ = ["check_limits", "check_operands", "memory_limit_of", "types_of"]
+__all__ = ["check_limits", "check_operands", "memory_limit_of", "require_at_most", "types_of"]
 
-#: By default the workspace may take this share of the device's memory.
+#: Default limit of the workspace, as a share of the device's memory.
 WORKSPACE_SHARE = 0.5
+#: Most columns of B that kernels number with 32 bits.
 _UINT32_MAX = np.iinfo(np.uint32).max
 
 
@@ -70,8 +71,14 @@ def check_limits(memory_limit: Any, max_nnz: Any) -> None:
             raise ValueError(f"{name}: must be at least {least}, is {limit}")
 
 
+def require_at_most(nnz: int, max_nnz: int | None) -> None:
+    """Refuse a product of more than ``max_nnz`` entries; None: no limit."""
+    if max_nnz is not None and nnz > max_nnz:
+        raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")
+
+
 def memory_limit_of(device: Device, memory_limit: int | None) -> int:
-    """Return how many bytes the workspace may have."""
+    """Return the bytes that the workspace may have: ``memory_limit``, or the default of the device."""
     return int(device.global_memory * WORKSPACE_SHARE) if memory_limit is None else int(memory_limit)
 
 
@@ -90,11 +97,11 @@ def types_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str
     index = wider = "int64" if 8 in widths else "int32"
     if widths == (4, 8) and max(B.nnz, n) <= INT32_MAX:
         index = "int32"
-    return _types(index, n > _UINT32_MAX, A.data.dtype, B.data.dtype, semiring, c_index or wider)
+    return _numeric_types(index, n > _UINT32_MAX, A.data.dtype, B.data.dtype, semiring, c_index or wider)
 
 
 @functools.lru_cache(maxsize=256)
-def _types(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> KernelTypes:
-    """Return the types of the numeric phase of a product of two dtypes by a semiring, which has a result for them."""
-    semiring.result_dtype(a, b)  # raises a TypeError if it has none
+def _numeric_types(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> KernelTypes:
+    """Return the types of the numeric phase of a product; raises a TypeError if the semiring lacks the operands' dtypes."""
+    semiring.result_dtype(a, b)  # raises a TypeError if there is none
     return KernelTypes("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)

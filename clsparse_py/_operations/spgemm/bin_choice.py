@@ -1,44 +1,27 @@
-"""Choose the accumulator of a bin, when the work of rows is known: by a tree of the device's profile over the bin's features."""
+"""Choose the accumulator of each bin by a tree of the device's profile over the bin's features, after the analysis of rows."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from clsparse_py._decisions import profiles
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bins import Bin
-from clsparse_py._operations.spgemm.choice import GIVEN, LAST, Choice, parse_choice
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.dense import DenseWindows
 from clsparse_py._operations.spgemm.registry import FAMILIES
-from clsparse_py._operations.spgemm.strategy import Entry, Strategy, auto, is_narrow
+from clsparse_py._operations.spgemm.strategy import GIVEN, LAST, Choice, Entry, Strategy, is_narrow, parse_choice, strategy_bins
 from clsparse_py._precision.arithmetic import name_of
 
-__all__ = ["NAMES", "BinFeatures", "Chosen", "ProductFeatures", "choose", "takers"]
-
-
-class Chosen(NamedTuple):
-    """The accumulators chosen for the bins of a product.
-
-    Attributes
-    ----------
-    bins : list of Bin
-        In the order of the bins that are given, each with the accumulator in the end.
-    rulings : list of Ruling
-        The decisions for another accumulator than the strategy's.
-    """
-
-    bins: list[Bin]
-    rulings: list[profiles.Ruling[Choice]]
+__all__ = ["NAMES", "BinFeatures", "ProductFeatures", "bins_of_method", "choose"]
 
 
 class ProductFeatures(dict[str, float]):
-    """The features that all bins of a product share, each worked out when it is first asked for.
+    """The features that all bins of a product share, computed when they are first asked for.
 
-    What was known before the analysis, see `Features.by_name`, and the work of all rows.
+    Those are the features before the analysis, see `Features.by_name`, and features of the work of all rows.
 
     Parameters
     ----------
@@ -51,7 +34,7 @@ class ProductFeatures(dict[str, float]):
 
     def __init__(self, kind: Kind, features: Features, bins: Sequence[Bin], work: Work) -> None:
         self.kind, self.features, self.bins, self.work = kind, features, bins, work
-        # Rows that have products.
+        # Rows without products are in the first bin.
         self.n_rows = max(sum(work.taken) - work.taken[0], 1)
 
     def __missing__(self, name: str) -> float:
@@ -64,7 +47,7 @@ class ProductFeatures(dict[str, float]):
 
 
 def _window_entries(product: ProductFeatures) -> float:
-    """Return how many entries of a row of B are in a window of columns."""
+    """Return the mean number of a row of B's entries in a window of columns."""
     n, nnz = product.features.shape[2], product.features.nnz[0]
     return product.work.n_products * min(DenseWindows().columns_of(product.kind.types), n) / max(nnz * n, 1)
 
@@ -75,12 +58,12 @@ def _is_mergeable(product: ProductFeatures) -> float:
     return float(any(bin_.even and (bin_.max_length or 0) >= longest for bin_ in product.bins))
 
 
-#: Features of a product's work that trees may compare, by name.
+#: Functions of the features of a product's work, by the names that trees compare.
 _OF_WORK: dict[str, Callable[[ProductFeatures], float]] = {
     "row_products": lambda product: product.work.n_products / product.n_rows,
     "max_products_by_mean": lambda product: product.work.max_products / max(product.work.n_products / product.n_rows, 1),
     "compression": lambda product: product.work.compression,
-    # C's upper bound: less than 1 if rows span fewer columns than they have products.
+    # The upper bound of C's entries: less than the products if rows span fewer columns than they have products.
     "bound_by_products": lambda product: product.work.bound / max(product.work.n_products, 1),
     "window_entries": _window_entries,
     "mergeable": _is_mergeable,
@@ -88,57 +71,58 @@ _OF_WORK: dict[str, Callable[[ProductFeatures], float]] = {
 
 
 class BinFeatures(dict[str, float]):
-    """The features of a bin: those of its product, and its own, each worked out when it is first asked for.
+    """The features of a bin and of its product, computed when they are first asked for.
 
     Parameters
     ----------
-    of : ProductFeatures
+    product : ProductFeatures
     number : int
-        Of the bin.
+        Number of the bin.
     """
 
     def __init__(self, product: ProductFeatures, number: int) -> None:
-        self.of, self.bin, self.n_rows = product, product.bins[number], product.work.taken[number]
+        self.product, self.bin, self.n_rows = product, product.bins[number], product.work.taken[number]
 
     def __missing__(self, name: str) -> float:
         of_bin = _OF_BIN.get(name)
-        value = self[name] = self.of[name] if of_bin is None else of_bin(self)
+        value = self[name] = self.product[name] if of_bin is None else of_bin(self)
         return value
 
     @functools.cached_property
-    def most(self) -> tuple[int, int, int]:
-        """The most products, the longest row of A and the widest span of its rows, as far as is known."""
-        return _needs([self.bin], self.of.work, self.of.features.shape[2])
+    def max_work(self) -> tuple[int, int, int]:
+        """The most products, the longest row of A and the widest span of the bin's rows, as far as is known."""
+        return _max_work([self.bin], self.product.work, self.product.features.shape[2])
 
 
 def _span_by_local(bin_features: BinFeatures) -> float:
-    """Return the bytes of a row's dense sums over its span of columns, divided by the bytes of local memory."""
-    kind = bin_features.of.kind
-    return bin_features.most[2] * (kind.result.itemsize + 1) / kind.device.local_memory
+    """Return the bytes of dense sums over the widest span of a bin's rows, divided by the bytes of local memory."""
+    kind = bin_features.product.kind
+    return bin_features.max_work[2] * (kind.result.itemsize + 1) / kind.device.local_memory
 
 
 def _rows_by_items(bin_features: BinFeatures) -> float:
     """Return the bin's rows, divided by the work-items that the device holds at a time."""
-    device = bin_features.of.kind.device
+    device = bin_features.product.kind.device
     return bin_features.n_rows / (device.compute_units * device.resident)
 
 
-def _is_of(family: str, bin_features: BinFeatures) -> float:
+def _is_of_family(family: str, bin_features: BinFeatures) -> float:
     """Return whether the strategy's accumulator is of a family of methods."""
     return float(bin_features.bin.method in FAMILIES[family])
 
 
-#: Features of a bin that trees may compare, by name.
+#: Functions of the features of a bin, by the names that trees compare.
 _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
-    "bin_share": lambda features: features.n_rows / features.of.n_rows,
+    "bin_share": lambda features: features.n_rows / features.product.n_rows,
     "bin_rows_by_items": _rows_by_items,
-    "bin_products": lambda features: features.most[0],
-    "bin_length": lambda features: features.most[1],
+    "bin_products": lambda features: features.max_work[0],
+    "bin_length": lambda features: features.max_work[1],
     "span_by_local": _span_by_local,
-    **{family: functools.partial(_is_of, family) for family in FAMILIES},
+    **{family: functools.partial(_is_of_family, family) for family in FAMILIES},
 }
-#: All features: what trees may compare.
+#: Names of all features of a product and of a bin.
 NAMES = (*Features((1, 1, 1), (1, 1)).by_name(), *_OF_WORK, *_OF_BIN)
+#: A value for each name of a feature, by which trees are checked.
 _KNOWN = dict.fromkeys(NAMES, 0.0)
 
 
@@ -149,8 +133,8 @@ def choose(
     work: Work,
     budget: Budget,
     choices: Mapping[int, Choice] | None = None,
-) -> Chosen:
-    """Return what makes the rows of each bin.
+) -> tuple[list[Bin], list[profiles.Ruling[Choice]]]:
+    """Return the bins with their final accumulators, and the rulings that gave a bin another one than the strategy's.
 
     Parameters
     ----------
@@ -159,16 +143,16 @@ def choose(
     bins : sequence of Bin
         Of a strategy; the first is for rows without products.
     work : Work
-        As the analysis found it with these bins.
+        Result of the analysis with these bins.
     budget : Budget
     choices : mapping of int to Choice, optional
-        By the number of a bin: what makes it, if the profile is not to decide.
+        Choices by the numbers of bins, if the profile is not to decide.
     """
     rules = profiles.rules(kind.device, "spgemm", name_of(kind.result), "bin", _KNOWN, parse_choice)
     shared, rows_of_bins = ProductFeatures(kind, features, bins, work), work.taken
     chosen_by_number: dict[int, Choice] = {}
     rulings = []
-    # The last one is decided in any case, as others may go there.
+    # The last bin is decided in any case, as the rows of other bins may go there.
     for number in [*(number for number in range(1, len(bins) - 1) if rows_of_bins[number]), len(bins) - 1]:
         if choices and number in choices:
             chosen_by_number[number] = choices[number]
@@ -179,18 +163,18 @@ def choose(
             if rows_of_bins[number]:
                 rulings.append(ruling)
     chosen_by_number = {number: choice for number, choice in chosen_by_number.items() if choice.method != GIVEN}
-    return Chosen(_build_bins(shared, budget, chosen_by_number) if chosen_by_number else list(bins), rulings)
+    return _build_bins(shared, budget, chosen_by_number) if chosen_by_number else list(bins), rulings
 
 
 def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
-    """Return the bins with the chosen accumulators; bins without a matching method stay as given."""
+    """Return the bins with the chosen accumulators; a bin keeps its accumulator if no bin of the chosen method takes its rows."""
     kind, bins, work, n_columns = product.kind, product.bins, product.work, product.features.shape[2]
     new_bins, together = list(bins), {bin_choice for bin_choice in choices.values() if bin_choice.together}
     groups = [[number for number, other in choices.items() if other is bin_choice] for bin_choice in together]
     groups += [[number] for number, bin_choice in choices.items() if not bin_choice.together and bin_choice.method != LAST]
     for numbers in groups:
         choice = choices[numbers[0]]
-        rows = _needs([bins[number] for number in numbers], work, n_columns)
+        rows = _max_work([bins[number] for number in numbers], work, n_columns)
         if choice.together:
             rows = rows[0], work.longest_row, rows[2]
         able = (bin_ for bin_ in _candidates(kind, bins, choice.method, n_columns, budget) if bin_.takes(rows))
@@ -206,24 +190,24 @@ def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, 
 
 
 def _candidates(kind: Kind, bins: Sequence[Bin], method: str, n_columns: int, budget: Budget) -> Iterator[Bin]:
-    """Iterate over the bins of a method: those of the strategy before the others."""
+    """Iterate over the bins of a method: the strategy's bins of this method first."""
     yield from (bin_ for bin_ in bins if bin_.method == method)
-    yield from takers(kind, method, n_columns, budget)
+    yield from bins_of_method(kind, method, n_columns, budget)
 
 
-def _needs(bins: Sequence[Bin], work: Work, n_columns: int) -> tuple[int, int, int]:
-    """Return the most products, the longest row of A and the widest span that rows of some bins have, as far as is known."""
+def _max_work(bins: Sequence[Bin], work: Work, n_columns: int) -> tuple[int, int, int]:
+    """Return the most products, the longest row of A and the widest span of the rows of some bins, as far as is known."""
     products, lengths, spans = zip(*(bin_.limits for bin_ in bins), strict=True)
-    return _least(products, work.max_products), _least(lengths, work.longest_row), _least(spans, n_columns)
+    return _max_within(products, work.max_products), _max_within(lengths, work.longest_row), _max_within(spans, n_columns)
 
 
-def _least(limits: Sequence[int], bound: int) -> int:
-    """Return the largest of the limits, or ``bound`` if a limit is -1 (none) or larger than it."""
+def _max_within(limits: Sequence[int], bound: int) -> int:
+    """Return the largest of some limits, or ``bound`` if a limit is -1 (none) or exceeds the bound."""
     return bound if min(limits) < 0 else min(max(limits), bound)
 
 
-def takers(kind: Kind, method: str, n_columns: int, budget: Budget) -> tuple[Bin, ...]:
-    """Return the bins of a method if B has so many columns, and the workspace so many bytes."""
+def bins_of_method(kind: Kind, method: str, n_columns: int, budget: Budget) -> tuple[Bin, ...]:
+    """Return the bins of a method that suit the columns of B and the budget of memory."""
     narrow = is_narrow(kind.types, n_columns, min(budget))
-    bins = auto(kind.device, kind.types, Strategy((Entry(method),)))
+    bins = strategy_bins(kind.device, kind.types, Strategy((Entry(method),)))
     return tuple(bin_ for bin_ in bins if bin_.holds(n_columns, budget.workspace, narrow=narrow))

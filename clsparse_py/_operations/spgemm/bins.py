@@ -1,7 +1,7 @@
-"""Which rows of C an accumulator makes.
+"""Bins: accumulators with limits of the rows that they take.
 
-A row is taken by the first bin that holds for it, by its products, the length of A's row and the span of its columns;
-the last bin takes any. A named method gives the bins of its own bins; what it cannot hold goes to those of "auto".
+A row of C goes to the first bin whose limits hold for its number of products, the length of A's row and the span of its columns;
+the last bin takes any row. A named method has bins of its own; rows that none of these takes go to the bins of "auto".
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Bin:
-    """Which rows an accumulator takes.
+    """An accumulator, and the limits of the rows that it takes.
 
     Attributes
     ----------
     method : str
         A name in `METHODS`; "" for rows without products, which nothing has to be done for.
     accumulator : Accumulator or None
-        What makes these rows; None for rows without products.
+        The accumulator of these rows; None for rows without products.
     max_products, max_length : int or None
-        The most products of a row, and the longest row of A, that it takes; None for no limit.
+        The most products of a row, and the most entries of a row of A, that the bin takes; None for no limit.
     takes_empty : bool
-        Whether it also accepts empty rows, so that no list of rows is needed.
+        Whether the bin also accepts rows without products, so that no list of rows is needed.
     as_wide : bool
-        Whether its workspace grows with the columns of B; the bin is skipped if that exceeds the limit.
+        Whether the accumulator's workspace grows with the columns of B; the bin is skipped if that exceeds the limit.
     min_bytes : int
         Least workspace, in bytes; the bin is skipped if the limit is lower.
     max_columns : int or None
-        The most columns of B with which it holds; None for no limit.
+        The most columns of B; the bin is skipped if B has more. None for no limit.
     max_span : int or None
         The widest span of columns, from a row's first, rounded down to a multiple of 32, to its last; None for no limit.
     even : bool
-        Whether it is for rows that have about as many products each: where few rows have most of them, the last bin takes these.
+        Whether the bin is for rows with similar numbers of products: if few rows have most products, the last bin takes these.
     """
 
     method: str
@@ -79,12 +79,12 @@ class Bin:
         return products, length, span
 
     def covers(self, later: Bin) -> bool:
-        """Return whether this bin takes every row that a later bin takes, so that none is left for that."""
+        """Return whether this bin takes every row that a later bin takes, so that the later bin gets none."""
         return self.takes(later.limits)
 
     def takes(self, rows: tuple[int, int, int]) -> bool:
-        """Return whether the bin takes rows up to some products, length in A and span of columns; -1: unbounded."""
-        # Not in a loop, as bins are looked at while the device waits.
+        """Return whether the bin takes all rows up to some products, length in A and span of columns; -1: unbounded."""
+        # The comparisons are not in a loop, as bins are compared while the device waits.
         (products, length, span), (n, longest, widest) = self.limits, rows
         holds_counts = (products < 0 or 0 <= n <= products) and (length < 0 or 0 <= longest <= length)
         return holds_counts and (span < 0 or 0 <= widest <= span)
@@ -97,23 +97,23 @@ class Bin:
     def holds(self, n_columns: int, room: int, *, narrow: bool) -> bool:
         """Return whether the bin allows B's number of columns, and ``room`` bytes of workspace suffice for it.
 
-        ``narrow``: whether these are enough for an accumulator as wide as B.
+        ``narrow``: whether these bytes are enough for an accumulator as wide as B.
         """
         too_wide = self.max_columns is not None and n_columns > self.max_columns
         return not too_wide and self.min_bytes <= room and (narrow or not self.as_wide)
 
     @property
     def takes_all(self) -> bool:
-        """True if no row is left to later bins."""
+        """Whether the bin takes all rows, so that later bins get none."""
         return self.limits == (-1, -1, -1)
 
 
 class Bins(tuple[Bin, ...]):
-    """Bins in their order, each of which is one object: to compare twenty records takes longer than to launch a kernel."""
+    """Bins in their order, compared by identity: comparing twenty records takes longer than launching a kernel."""
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int, int], ...]:
-        """The limits of each bin."""
+        """The limits of each bin: most products, longest row of A, widest span."""
         return tuple(bin_.limits for bin_ in self)
 
     def __eq__(self, other: object) -> bool:

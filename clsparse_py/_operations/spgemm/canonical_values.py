@@ -19,14 +19,14 @@ from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._primitives.segmented import enqueue_segmented_sum
 from clsparse_py._run.launch import Chain
 
-__all__ = ["CanonicalOperand"]
+__all__ = ["CanonicalOperand", "number_entries"]
 
-#: The array's name in errors about memory.
-_WHAT = "operand in canonical format"
+#: Name of a copy's arrays in errors about memory.
+_PURPOSE = "operand in canonical format"
 
 
 class CanonicalOperand:
-    """A matrix in canonical format, and the way of values to it.
+    """A matrix in canonical format, to which new values of the original matrix can be moved.
 
     Parameters
     ----------
@@ -38,54 +38,51 @@ class CanonicalOperand:
     matrix : Matrix
         The same with sorted rows and duplicates summed; A itself if it is in canonical format.
     n_values : int
-        How many values `values` takes: the entries of A.
+        Number of A's entries, for which `values` takes values.
     indptr, indices, data : pyopencl.array.Array
         Of `matrix`.
     nnz : int
         Its entries.
-    known : Facts or None
+    facts : Facts or None
         Facts of its structure.
     """
 
     def __init__(self, A: Matrix) -> None:
+        self._queue = A.queue
         self._positions: cl_array.Array | None = None
         self._starts: cl_array.Array | None = None
         self.n_values: int = A.structure.indices.size
         facts = A.facts
         self.matrix = matrix = A if (facts.canonical if facts else A.has_canonical_format) else self._canonical(A)
         structure, self._origin = matrix.structure, Origin(A)
-        self.indptr, self.indices, self.known = structure.indptr, structure.indices, structure.facts
+        self.indptr, self.indices, self.facts = structure.indptr, structure.indices, structure.facts
         self.data = matrix.data
         self.nnz: int = self.indices.size
 
     def arrays(self, index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-        """Return indptr, indices and data, with indices of a dtype."""
-        data, indices, indptr = with_index(self.matrix.queue, (self.data, self.indices, self.indptr), index)
+        """Return the operand's indptr, indices and data, with indices of a dtype."""
+        data, indices, indptr = with_index(self._queue, (self.data, self.indices, self.indptr), index)
         return indptr, indices, data
 
     def _canonical(self, A: Matrix) -> Matrix:
-        """Return a copy of a matrix in canonical format, and keep how values get there."""
+        """Return a copy of a matrix in canonical format, and keep the positions of A's values in it."""
         queue, index = A.queue, A.indptr.dtype
-        chain = Chain(queue)
-        ones, numbers = allocate(queue, _WHAT, A.nnz, index), allocate(queue, _WHAT, A.nnz + 1, index)
-        chain.fill(ones, 1, A.nnz)
-        enqueue_scan(chain, ones, numbers, A.nnz, kind="pointers")
-        chain.finish(ones, numbers)
-        self._positions, indices, indptr = numbers[: A.nnz], A.indices, A.indptr
+        ones, numbers = number_entries(queue, _PURPOSE, A.nnz, index)
+        self._positions, indices, indptr = numbers, A.indices, A.indptr
         if not A.has_sorted_indices:
             self._positions, indices, indptr = with_sorted_rows(queue, (self._positions, indices, indptr))
-        # How many entries of A each sum is made of.
+        # Summed like duplicates, ones give the number of A's entries at each place of the copy.
         lengths, indices, indptr = without_duplicates(queue, (ones, indices, indptr))
         n_kept = indices.size
         if n_kept < A.nnz:
             chain = Chain(queue, lengths)
-            self._starts = allocate(queue, _WHAT, n_kept + 1, index)
+            self._starts = allocate(queue, _PURPOSE, n_kept + 1, index)
             enqueue_scan(chain, lengths, self._starts, n_kept, kind="pointers")
             chain.finish(self._starts)
-        return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self._values(queue, A.data))
+        return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self.values(A.data))
 
     def accept(self, name: str, values_given: Any, planned: cl_array.Array) -> cl_array.Array:
-        """Return the values of `matrix` for A's values as a caller gives them; for None, the values of the plan.
+        """Return the values of `matrix` for a caller's values of A; for None, the values of the plan.
 
         Raises
         ------
@@ -101,31 +98,33 @@ class CanonicalOperand:
             raise ValueError(f"{name}: must have the {self.n_values} entries of the matrix, has shape {values.shape}")
         if values.dtype != planned.dtype:
             raise TypeError(f"{name}: must have the dtype that was planned for, {planned.dtype}, has {values.dtype}")
-        return self.values(place_part(self.matrix.queue, name, values, planned.dtype, copy=False))
+        return self.values(place_part(self._queue, name, values, planned.dtype, copy=False))
 
     def values(self, data: cl_array.Array) -> cl_array.Array:
-        """Return the values of `matrix` for these values of A; nothing is waited for."""
-        return data if self._positions is None else self._values(self.matrix.queue, data)
+        """Return the values of `matrix` for values of A: in another order, duplicates summed. Nothing is waited for."""
+        if self._positions is None:
+            return data
+        queue, n = self._queue, self._positions.size
+        starts = () if self._starts is None else (self._starts,)
+        chain = Chain(queue, data, self._positions, *starts)
+        ordered = allocate(queue, _PURPOSE, n, data.dtype)
+        enqueue_permute(chain, self._positions, data, ordered, n)
+        chain.finish(ordered)
+        if self._starts is None:
+            return ordered
+        dtype: np.dtype[Any] = sum_dtype(data.dtype)
+        n_kept = self._starts.size - 1
+        sums = allocate(queue, _PURPOSE, n_kept, dtype)
+        enqueue_segmented_sum(chain, self._starts, n_kept, ordered, n, sums)
+        chain.finish(sums)
+        return sums if dtype == data.dtype else convert(queue, "data", sums, data.dtype)
 
-    def _values(self, queue: cl.CommandQueue, data: cl_array.Array) -> cl_array.Array:
-        """Return the values of the canonical copy for values of A."""
-        assert self._positions is not None  # of a copy
-        return _canonical_values(queue, data, self._positions, () if self._starts is None else (self._starts,))
 
-
-def _canonical_values(
-    queue: cl.CommandQueue, data: cl_array.Array, positions: cl_array.Array, starts: tuple[cl_array.Array, ...]
-) -> cl_array.Array:
-    """Return the values at some positions; with ``starts``, the sums of the values of each entry."""
-    n, chain = positions.size, Chain(queue, data, positions, *starts)
-    ordered = allocate(queue, _WHAT, n, data.dtype)
-    enqueue_permute(chain, positions, data, ordered, n)
-    chain.finish(ordered)
-    if not starts:
-        return ordered
-    dtype: np.dtype[Any] = sum_dtype(data.dtype)
-    n_kept = starts[0].size - 1
-    sums = allocate(queue, _WHAT, n_kept, dtype)
-    enqueue_segmented_sum(chain, starts[0], n_kept, ordered, n, sums)
-    chain.finish(sums)
-    return sums if dtype == data.dtype else convert(queue, "data", sums, data.dtype)
+def number_entries(queue: cl.CommandQueue, purpose: str, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return n ones, and the numbers from 0 to n - 1: new arrays, which ``purpose`` names in errors about memory."""
+    chain = Chain(queue)
+    ones, numbers = (allocate(queue, purpose, size, index) for size in (n, n + 1))
+    chain.fill(ones, 1, n)
+    enqueue_scan(chain, ones, numbers, n, kind="pointers")
+    chain.finish(ones, numbers)
+    return ones, numbers[:n]

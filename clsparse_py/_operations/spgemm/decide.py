@@ -1,4 +1,4 @@
-"""Decisions before the analysis of rows: pure functions of features, limits and profile."""
+"""Decisions before the analysis of rows, and bins by which one kernel merges all rows: pure functions of features and profile."""
 
 from __future__ import annotations
 
@@ -8,17 +8,32 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from clsparse_py._decisions.profiles import Ruling
-from clsparse_py._operations.spgemm.all_rows import compresses, is_light, max_item_length, merge_all, small_merge
+from clsparse_py._matrix.structure import Facts
 from clsparse_py._operations.spgemm.bins import Bin, Bins
-from clsparse_py._operations.spgemm.choice import Choice
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.merge import Merge, merges
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.strategy import PLAIN, Strategy, bins_for, decide_strategy
+from clsparse_py._operations.spgemm.strategy import PLAIN, Choice, Strategy, bins_for, decide_strategy
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 
-__all__ = ["Decision", "Reason", "Speculation", "decide", "is_uneven", "speculation_for"]
+__all__ = [
+    "Decision",
+    "Reason",
+    "Speculation",
+    "compresses",
+    "decide",
+    "is_light",
+    "is_uneven",
+    "max_item_length",
+    "single_item_bin",
+    "small_product_bin",
+    "speculation_for",
+    "staged_entries",
+]
+
+#: Divisor of numbers of staged entries of B, as each number has a kernel of its own.
+_STAGED_MULTIPLE = 128
 
 
 class Reason(NamedTuple):
@@ -27,13 +42,13 @@ class Reason(NamedTuple):
     Attributes
     ----------
     text : str
-        If no profile decided.
+        The reason if no profile decided.
     ruling : Ruling or None
-        If a profile decided.
+        The decision of a profile, and its path.
     upper_bound : bool
         Whether C was allocated by its upper bound.
     of_bins : sequence of Ruling
-        What a profile decided for bins, if not what the strategy gives.
+        A profile's decisions for other accumulators of bins than the strategy's.
     """
 
     text: str
@@ -49,21 +64,21 @@ class Reason(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The decision for a product whose rows are analysed.
+    """The bins of a product whose rows are analysed, and the reason for them.
 
     Attributes
     ----------
     bins : Bins
-        Among which the analysis shares rows out.
+        The bins among which the analysis shares rows out.
     reason : Reason
     is_auto : bool
-        Whether a strategy gave them, so that the work of rows refines them.
+        Whether a strategy gave the bins, so that the work of rows refines them.
     is_uneven : bool
-        Whether several bins are likely to have rows, so that these are listed while the host waits for the analysis.
+        Whether several bins are likely to have rows, so that rows are listed while the host waits for the analysis.
     may_skip_counting : bool
         Whether C may be allocated by its upper bound, and its rows made without being counted first.
     choices : mapping of int to Choice, or None
-        What makes the bins of these numbers, if the profile is not to decide.
+        Accumulators by the numbers of bins, if the profile is not to decide.
     """
 
     bins: Bins
@@ -75,7 +90,7 @@ class Decision(NamedTuple):
 
 
 def decide(kind: Kind, features: Features, request: Request, budget: Budget) -> Decision:
-    """Return the decision for a product.
+    """Return the bins by which a product is analysed, and the reason for them.
 
     Parameters
     ----------
@@ -105,21 +120,21 @@ def decide(kind: Kind, features: Features, request: Request, budget: Budget) -> 
 
 
 def is_uneven(thresholds: Thresholds, features: Features) -> bool:
-    """Return whether several bins are likely to have rows, by what is known of A."""
+    """Return whether rows of A differ so much in length that several bins are likely to have rows."""
     A = features.A
     return A is not None and A.longest is not None and A.longest * features.shape[0] > thresholds.min_listed_by_mean * A.nnz
 
 
 class Speculation(NamedTuple):
-    """An accumulator that may hold all rows of a product.
+    """A guess that one accumulator holds all rows of a product, which the symbolic phase checks.
 
     Attributes
     ----------
     accumulator : Merge
     bin : Bin
-        Its bin.
+        The bin of all rows, with this accumulator.
     max_products : int or None
-        The most products that it is for; None for no limit.
+        The most products with which the guess counts; None for no limit.
     """
 
     accumulator: Merge
@@ -128,10 +143,10 @@ class Speculation(NamedTuple):
 
 
 def speculation_for(kind: Kind, features: Features) -> Speculation | None:
-    """Return the accumulator that may hold all rows of a product, so that the analysis is spared; None if there is none.
+    """Return the speculation that one accumulator holds all rows of a product, which spares the analysis; None for an analysis.
 
-    Means and the facts of the structures tell. Uniform rows are merged if many columns of A are neighbours, as their rows of B
-    are likely to have columns in common. Rows count as uniform, too, if the device holds the teams of all of them at a time.
+    Means and the facts of the structures decide. Uniform rows are merged if many columns of A are neighbours, as their rows of B
+    are likely to have columns in common. Rows count as uniform, too, if the device holds the teams of all rows at a time.
     """
     (n_rows, inner, _), (nnz, nnz_of_b), A, B, _ = features
     mean_row, mean_row_of_b = nnz / n_rows, nnz_of_b / inner
@@ -144,28 +159,28 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
     if A is None or of_a is None:
         longest = math.ceil(1.5 * mean_row) * (2 if few_products else 1)
         by_item: float = limits.max_item_length if mergeable and is_light(limits, longest, mean_row_of_b) else 0
-        return _speculation_for(kind, limits, longest, few_products, by_item, 0, mergeable)
+        return _choose_speculation(kind, limits, longest, few_products, by_item, 0, mergeable)
     near = compresses(limits, A)
-    by_item = _by_item(limits, of_a, mean_row_of_b, near=near) if mergeable else 0
+    by_item = _max_length_by_item(limits, of_a, mean_row_of_b, near=near) if mergeable else 0
     items_per_row = kind.device.compute_units * kind.device.resident // n_rows
     uniform = of_a <= max(limits.max_longest_by_mean * mean_row, limits.merge_items * items_per_row)
     alike = near and uniform and of_a * n_products <= limits.max_speculative_work
     width = min(kind.device.portability.lane_width, limits.max_merge_lanes)
     max_lanes = min(max(items_per_row, 1), width) if alike else 0
-    return _speculation_for(kind, limits, of_a, few_products, by_item, max_lanes, mergeable)
+    return _choose_speculation(kind, limits, of_a, few_products, by_item, max_lanes, mergeable)
 
 
-def _by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
-    """Return up to which entries of a row one work-item merges each row; 0 if it compares too many heads for that."""
+def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
+    """Return the longest row of A that one work-item merges; 0 if the longest row takes too many comparisons of heads."""
     if is_light(limits, longest, mean_row_of_b):
         return max_item_length(limits)
     return limits.max_item_length if near else 0
 
 
-def _speculation_for(
+def _choose_speculation(
     kind: Kind, limits: Thresholds, longest: int, few_products: bool, by_item: float, max_lanes: int, mergeable: bool
 ) -> Speculation | None:
-    """Return the speculation for rows of A up to some length: of few products, or rows that are alike.
+    """Return the speculation for rows of A up to a length: for a small product, for a work-item to each row, or for teams.
 
     Parameters
     ----------
@@ -173,30 +188,87 @@ def _speculation_for(
     limits : Thresholds
     longest : int
     few_products : bool
-        Whether there are few products.
+        Whether the product is a small one.
     by_item : float
-        Entries of a row, up to which one work-item merges each row.
+        The longest row of A that one work-item merges.
     max_lanes : int
         Lanes of a row with which the device holds all rows at a time; 0 if rows are not uniform, or do not compress.
     mergeable : bool
         Whether a work-item by itself merges the products of a mean row.
     """
     if few_products:
-        accumulator = small_merge(kind, limits, longest)
+        accumulator = small_product_merge(kind, limits, longest)
         return Speculation(accumulator, merge_all(accumulator), limits.max_small_products) if accumulator else None
     accumulator = Merge(1, longest) if longest <= min(by_item, limits.max_item_length) else None
     if accumulator is None and max_lanes and longest > limits.max_item_length:
         shapes = merges(kind.device, kind.types, limits, registers=True)
         fitting = (shape for shape in shapes if longest <= shape.length <= limits.max_speculative_length)
-        accumulator = next((_spread(shape, limits, max_lanes) for shape in fitting if mergeable or shape.lanes > 1), None)
+        accumulator = next((_widen_team(shape, limits, max_lanes) for shape in fitting if mergeable or shape.lanes > 1), None)
     if accumulator is None and longest <= by_item:
         accumulator = Merge(1, longest)
     return Speculation(accumulator, merge_all(accumulator), None) if accumulator else None
 
 
-def _spread(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
-    """Return an accumulator for rows as long with more lanes of fewer heads, up to some number of lanes."""
+def _widen_team(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
+    """Return an accumulator for rows of the same length with more lanes, of fewer heads each, up to ``max_lanes``."""
     lanes, items = team.lanes, team.items
     while 1 < lanes <= max_lanes // 2 and items > limits.min_merge_items:
         lanes, items = 2 * lanes, items // 2
     return replace(team, lanes=lanes, items=items)
+
+
+def merge_all(accumulator: Merge) -> Bin:
+    """Return the bin of all rows, merged by one accumulator, up to the accumulator's longest row."""
+    return Bin("reg-merge", accumulator, max_length=accumulator.length, takes_empty=True)
+
+
+def small_product_bin(kind: Kind, thresholds: Thresholds, longest_row: int) -> Bin | None:
+    """Return the bin that makes all rows of a small product by one launch a phase; None if rows of A are long."""
+    accumulator = small_product_merge(kind, thresholds, longest_row)
+    return merge_all(accumulator) if accumulator else None
+
+
+def small_product_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:
+    """Return the accumulator that makes all rows of a small product; None if rows of A are long."""
+    shapes = merges(kind.device, kind.types, thresholds, registers=True)
+    fitting = (
+        shape for shape in shapes if shape.lanes <= thresholds.max_small_lanes and shape.items <= thresholds.max_small_items
+    )
+    return next((shape for shape in fitting if shape.length >= longest_row), None)
+
+
+def single_item_bin(thresholds: Thresholds, longest_row: int, max_products: int, inputs: int) -> Bin | None:
+    """Return the bin of all rows in their order, each merged by one work-item; None if rows are too long.
+
+    ``inputs``: entries of B that a work-group stages, see `staged_entries`.
+    """
+    if not 0 < longest_row <= thresholds.max_item_length or max_products > thresholds.max_item_products:
+        return None
+    return Bin("reg-merge", Merge(1, longest_row, staged_b=inputs), max_length=longest_row, takes_empty=True)
+
+
+def max_item_length(limits: Thresholds) -> float:
+    """Return the longest row of A that one work-item merges without analysis, in any case."""
+    return max(limits.max_item_length, limits.max_light_length)
+
+
+def is_light(thresholds: Thresholds, longest_row: int, mean_row_of_b: float) -> bool:
+    """Return whether a work-item compares few heads while merging the longest row of A."""
+    return longest_row * longest_row * mean_row_of_b <= thresholds.max_item_steps
+
+
+def compresses(thresholds: Thresholds, A: Facts | None) -> bool:
+    """Return whether rows of C are likely to compress, as rows of B that a row of A names have columns in common."""
+    return A is not None and A.adjacent >= thresholds.min_adjacent_share * A.nnz
+
+
+def staged_entries(kind: Kind, features: Features) -> int:
+    """Return the entries of B that neighbouring rows of A share, for staging in local memory; 0 if they share few.
+
+    In grids, a row of A has the neighbouring columns of the row before: only its other columns name further rows of B.
+    """
+    portability, A = kind.device.portability, features.A
+    if portability.lanes == "local" or A is None or A.adjacent < max(kind.thresholds.min_staged_share * A.nnz, 1):
+        return 0
+    n_named = ((A.nnz - A.adjacent) * portability.lane_width + A.adjacent) / features.shape[0]
+    return math.ceil(n_named * features.mean_row_of_b / _STAGED_MULTIPLE) * _STAGED_MULTIPLE

@@ -1,4 +1,4 @@
-"""The memory that a product takes, before anything of its size is allocated."""
+"""Estimates of the memory that a product takes, before anything of its size is allocated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
 from clsparse_py._operations.spgemm.explanation import ProductSizes
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.methods.dense_chunked import worker_bytes, workers_on
-from clsparse_py._operations.spgemm.min_workspace import copy_bytes, min_bytes
 from clsparse_py._operations.spgemm.pipeline import inspect_structure
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.strategy import is_narrow
@@ -32,12 +31,18 @@ from clsparse_py._run.launch import Chain
 if TYPE_CHECKING:
     from clsparse_py._matrix.annotations import SciPySparse
 
-__all__ = ["Estimate", "spgemm_estimate"]
+__all__ = ["Estimate", "min_bytes", "spgemm_estimate"]
 
-#: The most products of a row in each class of the histogram; beyond them there is one more.
+#: Most products of a row in each class of the histogram; rows with more products are in one more class.
 CLASSES = (0, *(1 << bit for bit in range(25)))
-#: Bins that count the rows of each class.
-_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
+#: Bins by which the analysis counts the rows of each class.
+_CLASS_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
+#: Bytes of counters that a product takes in any case.
+_COUNTER_BYTES = 4096
+#: Bytes of workspace for each compute unit.
+_UNIT_BYTES = 512
+#: Entries to a byte of the tiles' data in scans and sorts.
+_ENTRIES_PER_TILE_BYTE = 8
 
 
 @dataclass(frozen=True)
@@ -51,20 +56,20 @@ class Estimate(ProductSizes):
     nnz_a, n_products : int
         Entries of A, without duplicates, and intermediate products.
     nnz : int
-        Entries of C: as many, or at most so many, as ``exact`` says.
+        Entries of C: their number, or an upper bound, as ``exact`` says.
     exact : bool
     c_bytes : int
-        Of C's three arrays.
+        Bytes of C's three arrays.
     workspace_bytes : int
-        At most in use beside A, B and C at a time, if there is no limit and the method is "auto".
+        The most bytes in use beside A, B and C at a time, if there is no limit and the method is "auto".
     min_bytes : int
         The least ``memory_limit`` that is enough, for any method.
     expansion_bytes : int
-        Of all products with their columns, expanded at once. Methods that expand in global memory take at most this, and never
-        more than ``memory_limit``.
+        Bytes of all products with their columns, expanded at once. Methods that expand in global memory take at most this, and
+        never more than ``memory_limit``.
     histogram : tuple of (int, int)
-        Most products of a row, and how many rows have so many, more than the class before allows; -1 for the last class, which
-        has no limit. Classes without rows are left out.
+        For each class of rows, the most products of a row, and the number of rows; -1 for the last class, which has no limit.
+        Classes without rows are left out.
     """
 
     shape: tuple[int, int]
@@ -134,14 +139,13 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     arithmetic, index = types.arithmetic, np.dtype(types.index)
     assert isinstance(arithmetic, Arithmetic)  # of a numeric phase
     m, n = shape = (left.shape[0], right.shape[1])
-    bins = _BINS
     work: Work | None = None
     if left.nnz and right.nnz:
         structure = *of_a.arrays(index)[:2], *of_b.arrays(index)[:2]
-        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, bins).work
+        work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, _CLASS_BINS).work
     n_products, bound = (work.n_products, work.bound) if work else (0, 0)
     rows_of_classes = work.taken if work else (m, *(0 for _ in CLASSES))
-    nnz = _count(left, right) if exact and work else bound
+    nnz = inspect_structure(left, right, Request(), counting_only=True)[1].nnz if exact and work else bound
     c_index = index.itemsize if max(nnz, m, n) <= INT32_MAX else 8
     c_bytes = (m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize)
     column = 8 if types.wide else 4
@@ -153,21 +157,45 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
         nnz,
         exact,
         c_bytes=c_bytes,
-        workspace_bytes=_most_bytes(device, types, A, B, n) + 2 * c_bytes if work else 0,
+        workspace_bytes=_max_workspace(device, types, A, B, n) + 2 * c_bytes if work else 0,
         min_bytes=min_bytes(device, types, A, B),
         expansion_bytes=n_products * (column + arithmetic.result.itemsize),
         histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), rows_of_classes, strict=True) if rows),
     )
 
 
-def _most_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_columns: int) -> int:
-    """Return the most bytes of workspace that "auto" takes, beside twice the bytes of C."""
+def _max_workspace(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_columns: int) -> int:
+    """Return the most bytes of workspace that the method "auto" takes beside twice the bytes of C."""
     n_bytes = workspace_bound(*(part for matrix in (A, B) for part in (matrix.indptr, matrix.indices, matrix.data)))
     if device.resident == 1 and is_narrow(types, n_columns, n_bytes):
         n_bytes += workers_on(device) * worker_bytes(n_columns, types)
     return n_bytes + copy_bytes(A, B, types)
 
 
-def _count(left: Matrix, right: Matrix) -> int:
-    """Return the entries of C, by the symbolic phase."""
-    return inspect_structure(left, right, Request(), counting_only=True)[1].nnz
+def min_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix) -> int:
+    """Return the least bytes of workspace that a product needs: by windows of columns, whose accumulator takes no memory.
+
+    The analysis keeps numbers of each row, the symbolic phase the entries of each row, and operands are copied in canonical
+    format and in one index type.
+    """
+    index, m = np.dtype(types.index).itemsize, A.shape[0]
+    copies = copy_bytes(A, B, types)
+    if not (A.nnz and B.nnz):
+        return copies
+    return copies + (4 + index) * m + m // _ENTRIES_PER_TILE_BYTE + _UNIT_BYTES * device.compute_units + _COUNTER_BYTES
+
+
+def copy_bytes(A: Matrix, B: Matrix, types: KernelTypes) -> int:
+    """Return the most bytes of copies of both operands in canonical format and with one index type."""
+    return sum(_copy_bytes(matrix, np.dtype(types.index).itemsize) for matrix in (A, B))
+
+
+def _copy_bytes(matrix: Matrix, index: int) -> int:
+    """Return the most bytes of a matrix's copy in canonical format, with indices of ``index`` bytes."""
+    n, rows, own_index = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
+    n_bytes = 0 if own_index == index else index * (n + rows)
+    if not matrix.has_canonical_format:
+        # The positions of entries are sorted and summed like values, and both are in memory at once.
+        value = matrix.dtype.itemsize
+        n_bytes += (10 * own_index + 2 * value + max(value, 8) + 12) * n + 4 * own_index * rows + n // _ENTRIES_PER_TILE_BYTE
+    return n_bytes

@@ -1,4 +1,4 @@
-"""The choices of a SpGEMM plan, as a table."""
+"""Explanations of SpGEMM plans: the rows of each method, as a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["BinRows", "Explanation", "ProductSizes"]
 
 
 class ProductSizes(Shown):
-    """Base of what tells the sizes of a product."""
+    """Base of the explanation and of the estimate of a product: ratios of its sizes."""
 
     nnz_a: int
     n_products: int
@@ -19,28 +19,28 @@ class ProductSizes(Shown):
 
     @property
     def expansion_factor(self) -> float:
-        """Products to an entry of A."""
+        """Intermediate products to an entry of A."""
         return self.n_products / max(self.nnz_a, 1)
 
     @property
     def compression_ratio(self) -> float:
-        """Products to an entry of C; of a bound, the least that it can be."""
+        """Intermediate products to an entry of C; a lower bound if ``nnz`` is an upper one."""
         return self.n_products / max(self.nnz, 1)
 
 
 @dataclass(frozen=True)
 class BinRows:
-    """The rows that one kernel, or one chain of them, makes.
+    """The rows that one accumulator makes.
 
     Attributes
     ----------
     method : str
-        The one asked for, or one of "auto" for rows that it cannot hold.
+        The method asked for, or one of "auto" for rows that it cannot hold.
     parameters : str
     max_products, max_length : int or None
-        Which rows it may take, see `bins`.
+        The bin's limits of a row, see `bins`.
     n_rows : int
-        How many it took.
+        Number of rows.
     """
 
     method: str
@@ -52,14 +52,14 @@ class BinRows:
 
 @dataclass(frozen=True)
 class Explanation(ProductSizes):
-    """Which methods made which rows of C. Prints as a table.
+    """The methods of a product, with the rows of C that each makes. Prints as a table.
 
     Attributes
     ----------
     method : str
-        The one asked for.
+        The method asked for.
     bins : tuple of BinRows
-        With rows; rows without products are in none.
+        Bins that have rows; rows without products are in none.
     shape : tuple of int
         Of C.
     nnz_a, n_products, nnz : int
@@ -67,7 +67,7 @@ class Explanation(ProductSizes):
     rule : str
         The strategy and the profile that has it, or another reason for the choice of methods.
     c_bytes : int
-        Of C's three arrays.
+        Bytes of C's three arrays.
     workspace_bytes, kept_bytes : int or None
         The most memory in use beside A, B and C at a time, while planning and for the first product, and the part of it that the
         plan keeps for new values; None if memory was not counted.

@@ -1,4 +1,4 @@
-"""Features of a product before its analysis, and its limits of memory."""
+"""Features of a product before its analysis, and its budget of memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ class Budget(NamedTuple):
     Attributes
     ----------
     workspace : int
+        Bytes of the workspace in all.
     accumulator : int
-        Of the workspace, for an accumulator as wide as B.
+        Bytes of the workspace that an accumulator as wide as B may take.
     """
 
     workspace: int
@@ -34,10 +35,10 @@ class Features(NamedTuple):
     nnz : tuple of int
         Entries of A and of B.
     A, B : Facts or None
-        Facts of their structures. If there are none of A, profiles decide as if its rows were alike and half of its columns
+        Facts of the structures of A and B. Without facts of A, profiles decide as if A's rows were alike and half of its columns
         neighbours.
     entry_bytes : int
-        Of an entry of B.
+        Bytes of an entry of B.
     """
 
     shape: tuple[int, int, int]
@@ -48,14 +49,14 @@ class Features(NamedTuple):
 
     @property
     def mean_row_of_b(self) -> float:
-        """Entries of a row of B."""
+        """Mean number of entries of a row of B."""
         return self.nnz[1] / self.shape[1]
 
     def by_name(self, device: Device | None = None) -> dict[str, float]:
-        """Return the numbers that profiles decide by; ``device``: that makes the product, for those relative to it."""
+        """Return the features by the names that profiles have for them; ``device``: for features relative to a device."""
         (rows, inner, columns), (nnz, nnz_of_b), A = self.shape, self.nnz, self.A
         mean, mean_of_b = nnz / max(rows, 1), nnz_of_b / max(inner, 1)
-        # Drivers that tell no cache have one of the size of all local memory.
+        # If the driver tells no size of the cache, the size of all local memory stands for it.
         cache = (device.cache_bytes or device.local_memory * device.compute_units) if device else 1
         return {
             "rows": rows,
@@ -67,12 +68,12 @@ class Features(NamedTuple):
             "longest_by_mean": A.longest / mean if A and A.longest else 1.0,
             # Neighbouring columns of A name rows of B that have columns in common, in meshes and blocks.
             "adjacent": A.adjacent / nnz if A and A.longest else 0.5,
-            # Products of A @ B if all rows of B had the same length.
+            # Estimated products of A @ B: as if all rows of B had the same length.
             "products": nnz * mean_of_b,
             "mean_products": mean * mean_of_b,
-            # Fill of a row of C (entries by columns) if no two products had the same column.
+            # Estimated fill of a row of C (entries by columns): as if no two products had the same column.
             "fill": mean * mean_of_b / max(columns, 1),
-            # Each row of B is read again for each entry of A that names it.
+            # B's bytes by the cache's, as a row of B is read again for each entry of A that names it.
             "bytes_by_cache": nnz_of_b * self.entry_bytes / max(cache, 1),
             "rows_by_items": rows / (device.compute_units * device.resident) if device else rows,
         }

@@ -1,4 +1,4 @@
-"""The parameter records that the kernels of SpGEMM share."""
+"""The record of the analysis kernel, and the bases of the records of SpGEMM's kernels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
 
-__all__ = ["Analysis", "Found", "KernelTypes", "OfLanes", "OfListed", "OfProduct", "OfRows", "RowKernel"]
+__all__ = ["Analysis", "AnalysisTotals", "KernelTypes", "OfLanes", "OfListed", "OfProduct", "OfRows", "RowKernel"]
 
 
-class Found(NamedTuple):
-    """Results of the analysis for all rows: numbers of 32 bits, whose positions host and kernel know by these names.
+class AnalysisTotals(NamedTuple):
+    """Totals of the analysis over all rows: numbers of 32 bits, whose positions host and kernel know by these names.
 
-    Sums of 64 bits have two halves. Behind them come the rows of each bin.
+    Sums of 64 bits have two halves. Behind the totals come the numbers of rows of each bin.
     """
 
     products_low: int
@@ -45,7 +45,7 @@ class Analysis(OfStructure):
     lanes : int
         Work-items to a row, at most the lane width; divides the work-group size.
     long : int
-        Rows of A with more entries are the whole work-group's; 0: each is a single work-item's, which takes many of them.
+        Longest row of A that a team of lanes takes; longer ones are the whole work-group's. 0: a work-item takes rows by itself.
     portability : Portability
         How lanes exchange values, and how far.
     """
@@ -56,17 +56,19 @@ class Analysis(OfStructure):
     long: int
     portability: Portability
 
-    #: Products of a row whose columns may be counted for the sample, at most: a power of two.
+    #: Most products of a row in the sample, whose distinct columns are counted: a power of two.
     SAMPLED: ClassVar[int] = 512
-    #: Rows that a work-item by itself has in the sample.
+    #: Rows in the sample of a work-item that takes rows by itself.
     ROWS_OF_SAMPLE: ClassVar[int] = 4
-    #: Bins, at most: their rows are counted in local memory.
+    #: Most bins, whose rows are counted in local memory.
     MAX_BINS: ClassVar[int] = 128
 
     @property
     @override
     def prelude(self) -> str:
-        positions = [f"#define FOUND_{name.upper()} {position}" for position, name in enumerate((*Found._fields, "bins"))]
+        positions = [
+            f"#define FOUND_{name.upper()} {position}" for position, name in enumerate((*AnalysisTotals._fields, "bins"))
+        ]
         return "\n".join([self.portability.defines, *positions, f"#define MAX_BINS {self.MAX_BINS}", super().prelude])
 
     @property
@@ -81,7 +83,7 @@ class Analysis(OfStructure):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if self.lanes > 1 and work_group else 1
-        # Whole sub-groups, as their lanes exchange values.
+        # A work-group has whole sub-groups, as the lanes of a sub-group exchange values.
         group = work_group // width * width
         portability = self.portability.at_most(width)
         return replace(self, work_group=group, lanes=min(self.lanes, width), portability=portability) if group else None
@@ -103,7 +105,7 @@ class OfRows(OfStructure):
     Attributes
     ----------
     listed : bool
-        Whether the rows are listed.
+        Whether the kernel takes a list of rows.
     """
 
     of_prelude: ClassVar[frozenset[str]] = OfStructure.of_prelude | {"listed"}
@@ -153,8 +155,8 @@ class KernelTypes:
 
     @property
     def is_phase(self) -> Mapping[str, bool]:
-        """Which phase it is, by the names that templates ask by."""
-        phase_of_name = {"symbolic": "symbolic", "upper_bound": "upper_bound", "values_only": "values"}
+        """Whether the phase is "symbolic", "upper_bound" or "values", by the templates' names of phases."""
+        phase_of_name = {"symbolic": "symbolic", "values_only": "values", "upper_bound": "upper_bound"}
         return {name: self.phase == phase for name, phase in phase_of_name.items()}
 
     @property
@@ -174,7 +176,7 @@ class KernelTypes:
 
     @property
     def name(self) -> str:
-        """The part of a kernel's name that tells the types."""
+        """The part of a kernel's name for phase and types."""
         type_name = self.arithmetic.name if self.arithmetic else f"i{8 * self.index_bytes}"
         return f"{self.phase}_{type_name}{'_wide' if self.wide else ''}{'_c64' if self.c_index == 'int64' else ''}"
 
@@ -182,8 +184,7 @@ class KernelTypes:
     def prelude(self) -> str:
         """OpenCL C: the types, the semiring outside the symbolic phase, and the macros that ``cl/spgemm.cl`` needs."""
         column = "ulong" if self.wide else "uint"
-        phase_of_macro = {"SYMBOLIC": "symbolic", "VALUES_ONLY": "values", "UPPER_BOUND": "upper_bound"}
-        lines = [f"#define {name} {int(self.phase == phase)}" for name, phase in phase_of_macro.items()]
+        lines = [f"#define {name.upper()} {int(is_phase)}" for name, is_phase in self.is_phase.items()]
         lines += [f"typedef {column} COLUMN;", f"#define NO_COLUMN {column.upper()}_MAX"]
         if self.arithmetic is None:
             return "\n".join([*lines, f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"])
@@ -191,10 +192,10 @@ class KernelTypes:
         return "\n".join([*lines, self.arithmetic.prelude, c_index])
 
 
-# Kept: asked for with every launch.
+# Types are cached, as every launch asks for them.
 @functools.lru_cache(maxsize=256)
 def _of_phase(types: KernelTypes, phase: str) -> KernelTypes:
-    """Return the types of another phase; the symbolic one has no values."""
+    """Return the types of a product's kernels for another phase; the symbolic phase has no values."""
     return KernelTypes(phase, types.index, types.wide) if phase == "symbolic" else replace(types, phase=phase)
 
 
@@ -202,7 +203,7 @@ def _of_phase(types: KernelTypes, phase: str) -> KernelTypes:
 class OfProduct(Parameters):
     """Base of the records of kernels that know the types of a product.
 
-    A record's own fields, which are no field of these bases, are in the kernel's name and are arguments of its template.
+    Fields that a record has beside those of the bases are in the kernel's name and are arguments of its template.
 
     Attributes
     ----------
@@ -215,7 +216,7 @@ class OfProduct(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells its parameters."""
+        """The part of the kernel's name for its parameters."""
         parts = (name if value is True else f"{value}_{name}" for name, value in self.own.items() if value)
         return "_".join((f"wg{self.work_group}", *parts))
 
@@ -293,7 +294,7 @@ class RowKernel(OfLanes, OfListed):
     lanes: int
 
     def groups(self, n_rows: int) -> int:
-        """Return how many work-groups make so many rows."""
+        """Return the number of work-groups for a number of rows."""
         return -(-n_rows // (self.work_group // self.lanes))
 
     @property

@@ -28,11 +28,11 @@ class Kind:
     device : Device
     types : KernelTypes
     index, c_index, result : numpy.dtype
-        Of the operands' indices, of C's, and of C's values.
+        Dtypes of the operands' indices, of C's indices, and of C's values.
     entry_bytes : int
-        Of an entry of B.
+        Bytes of an entry of B.
     memory : int
-        Bytes that the workspace may have by default.
+        Default limit of the workspace, in bytes.
     """
 
     def __init__(self, device: Device, types: KernelTypes) -> None:
@@ -45,9 +45,9 @@ class Kind:
 
     @property
     def thresholds(self) -> Thresholds:
-        """The numbers that the device's profile decides by."""
+        """The thresholds of the device's profile."""
         return thresholds_of(self.device, self.types)
 
 
-# One instance for each device and types, as caches have it as their key.
+# Kinds are cached: a device and types have one instance, as other caches take kinds as keys.
 kind_of = functools.lru_cache(maxsize=256)(Kind)

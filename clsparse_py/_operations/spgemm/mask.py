@@ -1,4 +1,4 @@
-"""C<M> = C accum A @ B: products under a mask, and their way into a matrix that is there."""
+"""C<M> = C accum A @ B: products under a mask, and writes of products into an existing matrix."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.spgemm.arguments import types_of
+from clsparse_py._operations.spgemm.arguments import require_at_most, types_of
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
-from clsparse_py._operations.spgemm.mask_writes import accumulate, apply_mask
-from clsparse_py._operations.spgemm.masked_entries import find_marked, move, pointers
+from clsparse_py._operations.spgemm.mask_writes import accumulate, apply_mask, find_marked, marked_pointers, take_marked
 from clsparse_py._operations.spgemm.masked_rows import Masked, choose_masked_record, enqueue_masked
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.request import Request
@@ -33,8 +32,9 @@ __all__ = [
     "check_write",
     "counting_entries",
     "cut",
+    "masked_product",
     "multiply_under_mask",
-    "prepare_masked_operands",
+    "prepare_masked_product",
     "require_accumulation",
     "require_beside",
     "require_mask",
@@ -44,7 +44,7 @@ __all__ = [
     "write_product",
 ]
 
-#: What `accum` may be.
+#: Names of operations that accumulate a product into C: values of `accum`.
 Accumulation = Literal["plus", "minus", "times", "min", "max", "any", "or", "and", "xor", "first", "second", "pair"]
 
 
@@ -54,7 +54,7 @@ class Write(NamedTuple):
     Attributes
     ----------
     mask : Matrix or None
-        Of C's shape; an entry is there if it is stored.
+        Of C's shape; every stored entry counts.
     complement : bool
     accum : str or None
     out : Matrix or None
@@ -69,12 +69,12 @@ class Write(NamedTuple):
 
 
 def require_mask(A: Matrix, mask: Any, shape: tuple[int, int]) -> CanonicalOperand:
-    """Return a mask in canonical format, with all its entries.
+    """Return a mask in canonical format, after checking its class, shape and context.
 
     Raises
     ------
     ValueError, TypeError
-        It is no sparse matrix of that shape in A's context.
+        The mask is no sparse matrix of that shape in A's context.
     """
     if not is_sparse(mask):
         raise TypeError(f"mask: must be a csr_array or a SciPy sparse array, is {class_of(mask)}")
@@ -88,7 +88,7 @@ def require_mask(A: Matrix, mask: Any, shape: tuple[int, int]) -> CanonicalOpera
 
 
 def counting_entries(M: Matrix, *, structural: bool) -> Matrix:
-    """Return a mask of the entries that count: all entries, or the entries that are not zero."""
+    """Return a mask's entries that count: all of them if ``structural``, else the entries that are not zero."""
     if structural:
         return M
     data, indices, indptr = without_zeros(M.queue, M.parts)
@@ -96,13 +96,13 @@ def counting_entries(M: Matrix, *, structural: bool) -> Matrix:
 
 
 def require_no_method(method: str, *, complement: bool) -> None:
-    """Check that no method is asked for of a product under a mask."""
+    """Refuse a named method for a product under a mask."""
     if method != "auto" and not complement:
         raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
 
 
 def require_beside(name: str, owner: object, **arguments: bool) -> None:
-    """Check that no argument is given without the argument ``name`` that it belongs to."""
+    """Refuse arguments that belong to an argument ``name`` that is missing; ``owner``: the value of that argument."""
     for argument, is_given in arguments.items():
         if is_given and owner is None:
             raise ValueError(f"{argument}: belongs to {name}, which is missing")
@@ -111,7 +111,7 @@ def require_beside(name: str, owner: object, **arguments: bool) -> None:
 def check_write(
     A: Matrix, B: Matrix, mask: Any, complement: bool, structural: bool, accum: Any, out: Any, replace: bool
 ) -> Write:
-    """Return how a product of operands is written; there is a mask, or a matrix that takes it.
+    """Return the write of a product after checking its arguments: under a mask, into an existing matrix, or both.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
 
 
 def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) -> None:
-    """Check that values of a dtype can be written to a matrix of another one."""
+    """Refuse to write values of dtype ``t`` into a matrix of dtype ``c`` by an operation, if they are not cast safely."""
     common = c if accum is None else np.result_type(c, t)
     if not np.can_cast(common, c, "same_kind") or not np.can_cast(t, c, "same_kind"):
         raise TypeError(f"out: has dtype {c}, to which the product's {t} is not cast")
@@ -150,31 +150,26 @@ def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) 
         raise TypeError(f"accum: {accum} is not for complex values")
 
 
-class Operands(NamedTuple):
-    """The operands of a product under a mask in canonical format: `product` has their arrays."""
-
-    a: CanonicalOperand
-    b: CanonicalOperand
-    product: Masked
-
-
-def prepare_masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Operands:
-    """Return the operands of a product under a mask, with indices of one dtype."""
+def prepare_masked_product(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Masked:
+    """Return the operands of a product under a mask as its kernels take them; A and B may be in any format."""
     a = CanonicalOperand(A)
-    b = a if B is A else CanonicalOperand(B)
+    return masked_product(a, a if B is A else CanonicalOperand(B), mask, semiring)
+
+
+def masked_product(a: CanonicalOperand, b: CanonicalOperand, mask: Matrix, semiring: Semiring) -> Masked:
+    """Return the operands of a product under a mask as its kernels take them: with indices of one dtype."""
     types_of(a.matrix, b.matrix, semiring)  # raises a TypeError if the semiring has no such product
-    m = mask.structure
-    wide = any(matrix.dtype.itemsize == 8 for matrix in (a.indptr, b.indptr, m.indptr))
-    index, queue = np.dtype(np.int64 if wide else np.int32), A.queue
+    wide = any(matrix.indptr.dtype.itemsize == 8 for matrix in (a, b, mask))
+    index = np.dtype(np.int64 if wide else np.int32)
     arithmetic = Arithmetic(a.data.dtype.name, b.data.dtype.name, index.name, semiring.name)
-    _, m_indices, m_indptr = with_index(queue, mask.parts, index)
-    return Operands(a, b, Masked(B.shape[1], a.arrays(index), b.arrays(index), (m_indptr, m_indices), arithmetic))
+    _, m_indices, m_indptr = with_index(a.matrix.queue, mask.parts, index)
+    return Masked(b.matrix.shape[1], a.arrays(index), b.arrays(index), (m_indptr, m_indices), arithmetic)
 
 
 def sum_at_mask(
     queue: cl.CommandQueue, product: Masked, allocator: Any = None, *, by_rows: bool = False
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the sum of each entry of the mask, and a byte that says whether it has a product; nothing is waited for.
+    """Return the sums at the mask's places, and a byte for each: 1 if the place has a product. Nothing is waited for.
 
     ``by_rows`` is as of `choose_masked_record`.
     """
@@ -188,30 +183,30 @@ def sum_at_mask(
 
 
 def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: bool = False) -> cl_array.Array:
-    """Return the sum of each entry of a mask in canonical format, 0 if it has no product; nothing is waited for.
+    """Return the sums at the places of a mask in canonical format, 0 without a product. Nothing is waited for.
 
     ``by_rows`` is as of `choose_masked_record`.
     """
-    return sum_at_mask(A.queue, prepare_masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
+    return sum_at_mask(A.queue, prepare_masked_product(A, B, mask, semiring), A.data.allocator, by_rows=by_rows)[0]
 
 
 def _multiply_at_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
-    """Return the parts of the product at the mask's places."""
-    product = prepare_masked_operands(A, B, mask, request.semiring).product
+    """Return the arrays of the product at the mask's places: values, columns and row pointers."""
+    product = prepare_masked_product(A, B, mask, request.semiring)
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
     sums, marks = sum_at_mask(queue, product, allocator)
     timer.end_phase("products")
     marked = find_marked(queue, marks, indptr.dtype)
     if marked.n == indices.size:
         return sums, indices, indptr
-    # Each array is let go as soon as it is of no use: beside A, B and M all takes no more memory than C would at M's places.
+    # Marks and sums are let go early, so that the product takes no more memory beside A, B and M than C would at M's places.
     del marks
-    sums = move(queue, sums, marked, allocator, indices.nbytes + indptr.nbytes - marked.positions.nbytes)
-    return sums, move(queue, indices, marked, allocator), pointers(queue, indptr, marked, allocator)
+    sums = take_marked(queue, sums, marked, allocator, indices.nbytes + indptr.nbytes - marked.positions.nbytes)
+    return sums, take_marked(queue, indices, marked, allocator), marked_pointers(queue, indptr, marked, allocator)
 
 
 def multiply_under_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:
-    """Return the parts of the product as far as a mask lets it through."""
+    """Return the arrays of the product's entries that a mask lets through: values, columns and row pointers."""
     if not complement:
         return _multiply_at_mask(A, B, mask, request, timer)
     C = multiply(A, B, request, timer)
@@ -219,14 +214,14 @@ def multiply_under_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, ti
 
 
 def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, at_mask: bool) -> Parts:
-    """Return the parts of the entries at a mask's places, or at all others; indices are as wide as the mask's at least."""
+    """Return the arrays of a matrix's entries at a mask's places, or at all others, with the wider index type."""
     index = np.promote_types(parts[2].dtype, mask.indptr.dtype)
     _, indices, indptr = with_index(queue, mask.parts, index)
     return apply_mask(queue, with_index(queue, parts, index), (indptr, indices), at_mask)
 
 
 def _select_remaining(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
-    """Return the parts of C's entries that stay beside or under those of the product."""
+    """Return the arrays of C's old entries that stay when a product is written into C."""
     parts, mask = C.parts, write.mask
     if write.accum is not None and not write.replace:
         return parts
@@ -236,13 +231,13 @@ def _select_remaining(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
         chain.fill(indptr, 0, indptr.size)
         chain.finish(indptr)
         return allocate(queue, "data", 0, C.dtype, C.data.allocator), allocate(queue, "indices", 0, indptr.dtype), indptr
-    # With an accumulation entries under the mask stay; else those beside it.
+    # With an accumulation, C's entries at the mask's places stay; without, its entries at other places.
     at_mask = write.complement != (write.accum is not None)
     return cut(queue, parts, mask, at_mask=at_mask)
 
 
 def write_product(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer) -> MatrixT:
-    """Return the product as it is written: a new matrix, or ``write.out``, which takes other arrays.
+    """Return the matrix that a product is written into: a new one, or ``write.out``, which takes other arrays.
 
     Waits for the device.
 
@@ -260,8 +255,7 @@ def write_product(A: MatrixT, B: Matrix, request: Request, write: Write, timer: 
         parts: Parts = C.parts
     else:
         parts = multiply_under_mask(A, B, write.mask, request, timer, complement=write.complement)
-    if request.max_nnz is not None and parts[1].size > request.max_nnz:
-        raise ValueError(f"max_nnz: the product has {parts[1].size:,} entries, more than {request.max_nnz:,}")
+    require_at_most(parts[1].size, request.max_nnz)
     if out is None:
         timer.end_phase("entries")
         return A.assembled(Structure.canonical(queue, shape, parts[1], parts[2]), parts[0])

@@ -1,34 +1,49 @@
-"""Write a product under a mask, and accumulate it into C."""
+"""Write a product under a mask: select the entries that it lets through, and accumulate them into C."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._build.declaration import Examples, Variants, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._formats.canonical import Parts, with_marked
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocate
+from clsparse_py._memory.memory import allocate, shorten
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64, operation
+from clsparse_py._primitives.permute import Moving
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 
-__all__ = ["Accumulate", "accumulate", "accumulate_values", "apply_mask"]
+__all__ = [
+    "Accumulate",
+    "Marked",
+    "MaskedEntries",
+    "accumulate",
+    "accumulate_values",
+    "apply_mask",
+    "find_marked",
+    "marked_pointers",
+    "take_marked",
+]
 
-#: Work-items of a work-group, at most.
+#: Most work-items of a work-group.
 _WORK_GROUP = 128
-#: Work-groups to a compute unit, at most.
+#: Most work-groups to a compute unit.
 _GROUPS_PER_UNIT = 64
+#: Number of marks that a work-item counts.
+_TILE = 64
 
 
+#: Kernel that marks the entries of a matrix at a mask's places, or at all others.
 MASK_MARKS = declare_loop(
     "spgemm/mask_marks",
     "Which entries of a matrix a mask, in canonical format, lets through: marks[k] is 1 if the mask has an entry at the "
@@ -50,7 +65,7 @@ class Accumulate(OfStructure):
     Attributes
     ----------
     c, t : str
-        NumPy's names of the dtypes of the values of C, which is that of the result, and of the other matrix.
+        NumPy's names of the dtypes of C's values, which the result has too, and of the other matrix' values.
     operator : str
         A name that `arithmetic.operation` takes.
     phase : str
@@ -111,7 +126,7 @@ def apply_mask(
     mask: tuple[cl_array.Array, cl_array.Array],
     at_mask: bool,
 ) -> Parts:
-    """Return the parts of the entries of a matrix at places of a mask, or of those at other places.
+    """Return the arrays of a matrix's entries at the places of a mask, or at all other places.
 
     Parameters
     ----------
@@ -137,7 +152,7 @@ def apply_mask(
 
 
 def accumulate(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) -> Parts:
-    """Return the parts of the union of two matrices, with an operation of the values at places that both have.
+    """Return the arrays of the union of two matrices; an operation combines the values at places that both have.
 
     Parameters
     ----------
@@ -177,7 +192,7 @@ def accumulate(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) ->
 
 
 def accumulate_values(queue: cl.CommandQueue, values: cl_array.Array, new: cl_array.Array, operator: str) -> None:
-    """Write an operation of old and new values over the old ones, entry by entry of one structure; the old value is the first."""
+    """Overwrite old values by an operation of the old and the new value, entry by entry of one structure."""
     if not values.size:
         return
     chain = Chain(queue, new, writes=(values,))
@@ -186,3 +201,119 @@ def accumulate_values(queue: cl.CommandQueue, values: cl_array.Array, new: cl_ar
     groups, sizes = spread(chain.device, values.size, record.work_group, _GROUPS_PER_UNIT)
     chain.launch(built, groups, *sizes, new, values)
     chain.finish(values)
+
+
+@kernel
+@dataclass(frozen=True)
+class MaskedEntries(Moving):
+    """Parameters of ``templates/spgemm/masked_entries.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        "count", "list", "move" or "rows"; values are of "move" alone.
+    """
+
+    template = "spgemm/masked_entries"
+    variants: ClassVar[Variants] = {
+        "": {"value_bytes": 0, "phase": "count"},
+        "list": {"value_bytes": 0, "phase": "list"},
+        "move": {"phase": "move"},
+        "rows": {"value_bytes": 0, "phase": "rows"},
+    }
+
+    phase: str
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "tile": _TILE}
+
+
+class Marked(NamedTuple):
+    """The marked entries of a matrix.
+
+    Attributes
+    ----------
+    n : int
+        Number of marked entries.
+    positions : pyopencl.array.Array
+        Ascending positions of the marked entries or, if these are fewer, of the others.
+    there : bool
+        Whether the positions are the marked entries'.
+    """
+
+    n: int
+    positions: cl_array.Array
+    there: bool
+
+
+def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Marked:
+    """Return the positions of marked entries; ``marks``: a byte for each entry, 1 if it is marked. Waits for their number."""
+    n, n_tiles = marks.size, -(-marks.size // _TILE)
+    chain = Chain(queue, marks)
+    (counting, record), (listing, _) = (chain.build(_marked_record(chain, index, phase)) for phase in ("count", "list"))
+    offsets, groups = chain.scratch(n_tiles + 1, index), -(-n_tiles // record.work_group)
+    chain.launch(counting, groups, np.uint64(n), marks, offsets)
+    enqueue_scan(chain, offsets, offsets, n_tiles, kind="pointers")
+    n_marked = int(chain.read(offsets, 1, n_tiles)[0])
+    lists_marked = 2 * n_marked <= n
+    n_positions = n_marked if lists_marked else n - n_marked
+    positions = allocate(queue, "positions", n_positions, index)
+    if n_positions:
+        chain.launch(listing, groups, np.uint64(n), np.uint32(lists_marked), marks, offsets, positions)
+    chain.finish(positions)
+    return Marked(n_marked, positions, lists_marked)
+
+
+def _marked_record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0) -> MaskedEntries:
+    """Return the record of the kernel of marked entries for a phase."""
+    return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
+
+
+def take_marked(
+    queue: cl.CommandQueue, values: cl_array.Array, marked: Marked, allocator: Any, room: int | None = None
+) -> cl_array.Array:
+    """Return the values of the marked entries alone, side by side.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    values : pyopencl.array.Array
+        Values of all entries, from the beginning of their buffer.
+    marked : Marked
+    allocator : callable or None
+        Of the result.
+    room : int, optional
+        Bytes that a new array may take. If these are too few, the result overwrites ``values``, part by part, and keeps all of
+        their memory. By default a new array is returned.
+    """
+    n, item, positions = marked.n, values.dtype.itemsize, marked.positions
+    in_place = room is not None and n * item > room
+    chain = Chain(queue, positions, values, writes=(values,) if in_place else ())
+    built, record = chain.build(_marked_record(chain, positions.dtype, "move", item))
+    part = max((room or 0) // item, 1) if in_place else n
+    entries = chain.scratch(part, values.dtype) if in_place else allocate(queue, "entries", n, values.dtype, allocator)
+    # Entries move towards the beginning alone, so that no part overwrites values that a later part reads.
+    for first in range(0, n, max(part, 1)):
+        n_moved = min(part, n - first)
+        groups, sizes = spread(chain.device, n_moved, record.work_group, _GROUPS_PER_UNIT)
+        marked_arguments = np.uint64(first), np.uint32(marked.there), np.uint64(positions.size), positions
+        chain.launch(built, groups, *sizes, *marked_arguments, values, entries)
+        if in_place:
+            chain.copy(values, entries, n_moved, first)
+    result = values if in_place else entries
+    chain.finish(result)
+    shorten(result, n)
+    return result
+
+
+def marked_pointers(queue: cl.CommandQueue, indptr: cl_array.Array, marked: Marked, allocator: Any) -> cl_array.Array:
+    """Return the row pointers of the marked entries alone."""
+    n, positions = indptr.size, marked.positions
+    chain = Chain(queue, indptr, positions)
+    built, record = chain.build(_marked_record(chain, indptr.dtype, "rows"))
+    new_indptr = allocate(queue, "indptr", n, indptr.dtype, allocator)
+    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(built, groups, *sizes, np.uint32(marked.there), np.uint64(positions.size), positions, indptr, new_indptr)
+    chain.finish(new_indptr)
+    return new_indptr

@@ -1,4 +1,4 @@
-"""The entries of C = A @ B at the places of a mask: sums, and whether each has a product."""
+"""Kernels of C = A @ B at the places of a mask: the sum at each place, and whether the place has a product."""
 
 from __future__ import annotations
 
@@ -35,25 +35,24 @@ __all__ = [
     "workers_of",
 ]
 
-#: Declared lookups of a column in the mask's row: hash tables of teams (entries of the mask at a time); by chunks of rows,
-#: tables of places or binary search.
+#: Labels of lookups of a column in the mask's row: by a team's hash table, a worker's table of places, or binary search.
 LABELS = ("team:128", "team:64", "team:256", "chunked:places", "chunked:search")
-#: Largest window of a label "team:WINDOW".
+#: Most entries of the mask in a team's hash table.
 _MAX_WINDOW = 1024
-#: Work-items of a work-group of teams.
+#: Most work-items of a work-group of teams.
 _WORK_GROUP = 256
-#: Entries of the mask that a team takes, and slots of its table.
-_WINDOW = 128
-#: Columns that teams tell apart: the products of a team's lanes are counted in 32 bits.
+#: Default entries of the mask in a team's hash table.
+_DEFAULT_WINDOW = 128
+#: Most columns of C for teams: the products of a team's lanes are counted in 32 bits.
 _MAX_COLUMNS = 1 << 27
-#: Chunks of rows to a worker.
-_CHUNKS = 64
-#: Least entries of the mask to a chunk.
-_LEAST_CHUNK = 32
-#: Entries of a row of B that are walked sooner than they are searched for the ends of the mask's row.
-_SEARCHED = 64
-#: Workers to a compute unit of a device that is no CPU.
-_WORKERS = 64
+#: Most chunks of rows to a worker.
+_CHUNKS_PER_WORKER = 64
+#: Least entries of the mask in a chunk.
+_MIN_CHUNK = 32
+#: Longest row of B that is walked as a whole; longer ones are cut to the columns of the mask's row by binary search.
+_MAX_WALKED = 64
+#: Workers to a compute unit of a GPU.
+_WORKERS_PER_UNIT = 64
 
 
 @dataclass(frozen=True)
@@ -73,12 +72,12 @@ class Lookup:
 
 
 def parse(label: str) -> Lookup:
-    """Return the lookup that a label names, such as "team:128".
+    """Return the lookup of a label, such as "team:128".
 
     Raises
     ------
     ValueError
-        It names none.
+        The label names no lookup.
     """
     kind, _, shape = label.partition(":")
     if kind == "team":
@@ -92,21 +91,21 @@ def parse(label: str) -> Lookup:
 
 
 def _is_counted(arithmetic: Arithmetic) -> bool:
-    """Return whether products are 1 and sums are integers in which as many as there may be are counted."""
+    """Return whether a product is 1 for every pair of factors, and sums are integers of at least 32 bits: counts of products."""
     result = arithmetic.result
     return arithmetic.semiring == "plus_pair" and result.kind in "iu" and result.itemsize >= 4
 
 
 @dataclass(frozen=True)
 class _OfMask(Parameters):
-    """Base of both records.
+    """Base of the records of kernels under a mask.
 
     Attributes
     ----------
     arithmetic : Arithmetic
-        Its ``x`` is B's dtype.
+        Types of values and the semiring; ``x`` is B's dtype.
     counted : bool
-        Whether products are 1, and counted.
+        Whether products are 1, so that sums are counts.
     """
 
     arithmetic: Arithmetic
@@ -132,25 +131,25 @@ class MaskedTeam(_OfMask):
 
     portability: Portability
     lanes: int
-    window: int = _WINDOW
+    window: int = _DEFAULT_WINDOW
 
     @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, window: int = _WINDOW, *, by_rows: bool = False) -> Self:
-        """Return the record for a device; a work-group has as many teams as local memory holds (see `choose_masked_record`)."""
-        lanes, is_counted = _lanes_in_step(device.portability), _is_counted(arithmetic) and not by_rows
+    def legal(cls, device: Device, arithmetic: Arithmetic, window: int = _DEFAULT_WINDOW, *, by_rows: bool = False) -> Self:
+        """Return the legal record for a device: with as many teams to a work-group as local memory holds."""
+        lanes, is_counted = _synchronised_lanes(device.portability), _is_counted(arithmetic) and not by_rows
 
-        def sizes() -> Iterator[Self]:
-            """Iterate over records, those with more teams to a work-group first."""
+        def candidates() -> Iterator[Self]:
+            """Iterate over records, the largest work-groups first."""
             group = min(_WORK_GROUP, device.max_work_group) if lanes > 1 else 1
             while group >= lanes:
                 yield cls(group, arithmetic, is_counted, device.portability, lanes, window)
                 group //= 2
 
-        return device.fitting(sizes(), lambda record: record.local_bytes, RESERVED)
+        return device.fitting(candidates(), lambda record: record.local_bytes, RESERVED)
 
     @property
     def local_bytes(self) -> int:
-        """Local memory of a work-group."""
+        """Bytes of local memory that a work-group takes."""
         value, teams = self.arithmetic.result.itemsize, self.work_group // self.lanes
         return teams * (2 * self.window * (5 + value) + 4) + self.work_group * (16 + value)
 
@@ -205,8 +204,8 @@ class MaskedTeam(_OfMask):
         yield "counted", cls.legal(device, Arithmetic("int32", "int32", arithmetic.index, "plus_pair"))
 
 
-def _lanes_in_step(portability: Portability) -> int:
-    """Return how many lanes can meet without the rest of their work-group."""
+def _synchronised_lanes(portability: Portability) -> int:
+    """Return the number of lanes that synchronise without the rest of their work-group."""
     if portability.match == "ptx":
         return min(portability.lane_width, 32)
     return portability.lane_width if portability.lanes == "bpermute" else 1
@@ -220,7 +219,7 @@ class MaskedChunked(_OfMask):
     Attributes
     ----------
     places : bool
-        Whether a worker has the place of each column in the mask's row; else rows are searched.
+        Whether a worker has a table of each column's place in the mask's row; else rows are searched.
     """
 
     template = "spgemm/masked_chunked"
@@ -229,7 +228,7 @@ class MaskedChunked(_OfMask):
 
     @classmethod
     def legal(cls, arithmetic: Arithmetic, *, places: bool) -> Self:
-        """Return the record for an arithmetic, which is legal on every device."""
+        """Return the record for an arithmetic and a lookup; legal on every device."""
         return cls(1, arithmetic, _is_counted(arithmetic), places)
 
     @property
@@ -244,7 +243,7 @@ class MaskedChunked(_OfMask):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _SEARCHED}
+        return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _MAX_WALKED}
 
     @classmethod
     @override
@@ -260,11 +259,11 @@ class Masked(NamedTuple):
     Attributes
     ----------
     n_columns : int
-        Of C.
+        Columns of C.
     a, b : tuple of pyopencl.array.Array
-        indptr, indices, data.
+        indptr, indices and data of A and of B.
     mask : tuple of pyopencl.array.Array
-        indptr, indices.
+        indptr and indices of the mask.
     arithmetic : Arithmetic
     """
 
@@ -276,7 +275,7 @@ class Masked(NamedTuple):
 
 
 def choose_masked_record(device: Device, product: Masked, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
-    """Return the record of the kernel that makes a product on a device, by the accumulator that its profile takes.
+    """Return the record of a product's kernel under a mask, with the lookup that the device's profile chooses.
 
     ``by_rows``: a team walks one row of B after another, though products could be counted: for short rows of A and long ones of
     B, as in graphs whose edges lead to higher degrees (R-MAT 18 on an H200: 4.0 ms by rows with float32, 5.0 counted).
@@ -286,7 +285,7 @@ def choose_masked_record(device: Device, product: Masked, *, by_rows: bool = Fal
 
 
 def record_of(device: Device, product: Masked, lookup: Lookup, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
-    """Return the record of a way to look up; workers search rows if there are no teams for a product."""
+    """Return the record of the kernel for a lookup; without teams for the product, workers take chunks of rows."""
     arithmetic = product.arithmetic
     wide = _is_counted(arithmetic) and arithmetic.result.itemsize == 8 and not device.int64_atomics
     if lookup.window and takes_teams(device) and not wide and product.n_columns <= _MAX_COLUMNS:
@@ -295,19 +294,19 @@ def record_of(device: Device, product: Masked, lookup: Lookup, *, by_rows: bool 
 
 
 def takes_teams(device: Device) -> bool:
-    """Return whether teams of lanes can meet on a device."""
-    return not device.lanes_are_loops and _lanes_in_step(device.portability) > 1
+    """Return whether the lanes of a team can synchronise on a device."""
+    return not device.lanes_are_loops and _synchronised_lanes(device.portability) > 1
 
 
 def workers_of(device: Device) -> int:
-    """Return how many work-items take chunks of rows on a device."""
-    return device.compute_units + 1 if device.lanes_are_loops else device.compute_units * _WORKERS
+    """Return the number of workers on a device: work-items that take chunks of rows."""
+    return device.compute_units + 1 if device.lanes_are_loops else device.compute_units * _WORKERS_PER_UNIT
 
 
 def enqueue_masked(
     chain: Chain, product: Masked, record: MaskedTeam | MaskedChunked, sums: cl_array.Array, marks: cl_array.Array
 ) -> None:
-    """Enqueue the sums of all entries of the mask, and a byte for each: 1 if it has a product, else 0."""
+    """Enqueue the sums at all places of the mask, and a byte for each: 1 if the place has a product, else 0."""
     indptr, indices = product.mask
     n_rows, n_entries, index = indptr.size - 1, indices.size, indptr.dtype
     if not n_entries:
@@ -320,7 +319,7 @@ def enqueue_masked(
         chain.launch(built, -(-n_entries // (record.window * (record.work_group // record.lanes))), *sizes, *arrays)
         return
     workers = workers_of(chain.device)
-    chunk = max(-(-n_entries // (workers * _CHUNKS)), _LEAST_CHUNK)
+    chunk = max(-(-n_entries // (workers * _CHUNKS_PER_WORKER)), _MIN_CHUNK)
     n_chunks = -(-n_entries // chunk)
     workers = min(workers, n_chunks)
     more: tuple[Any, ...] = ()
@@ -334,7 +333,7 @@ def enqueue_masked(
 
 
 def features_of(product: Masked, workers: int) -> Mapping[str, float]:
-    """Return the features of a product under a mask; ``workers`` is how many take chunks of rows on its device.
+    """Return the features of a product under a mask, by the names that profiles have; ``workers``: their number on the device.
 
     Tables of places may take the bytes of the mask's structure less those of the marks, plus the bytes that operands save by
     sharing arrays: with the sums, all memory stays below A, B and twice M.
@@ -343,7 +342,7 @@ def features_of(product: Masked, workers: int) -> Mapping[str, float]:
     rows, nnz = indptr.size - 1, indices.size
     arrays = (*product.a, *product.b, *product.mask)
     shared = sum(array.nbytes for array in arrays) - sum({id(array): array.nbytes for array in arrays}.values())
-    room = indptr.nbytes + indices.nbytes + shared - nnz - 4  # the last for the chunks that were claimed
+    room = indptr.nbytes + indices.nbytes + shared - nnz - 4  # 4 bytes for the counter of claimed chunks
     return {
         "rows": rows,
         "columns": product.n_columns,

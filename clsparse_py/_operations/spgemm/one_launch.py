@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
@@ -23,7 +23,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["OneLaunch", "in_one_launch"]
 
-#: Work-items of the one work-group, at most.
+#: Most work-items of a work-group.
 _WORK_GROUP = 256
 
 
@@ -35,24 +35,25 @@ class OneLaunch(OfLanes):
     Attributes
     ----------
     words : int
-        Words of the pattern of B, and of C, at most: four such arrays are in local memory.
+        Most words of the pattern of B, and of C: four such arrays are in local memory.
     """
 
     template = "spgemm/one_launch"
 
     words: int
 
-    #: Values of `words` to choose from.
+    #: Candidates of `words`, the largest first.
     WORDS: ClassVar[tuple[int, ...]] = (1024, 512)
-    #: Most lookups of entries of A a compute unit: each entry of C looks up the entries of its row of A. With
-    #: 4,000 and 16,000, two cores took half as long as by the phases, with 27,000 from 1.1 to 1.6 times as long.
+    # An entry of C looks up the entries of its row of A. With 4,000 and 16,000 lookups to a unit, two cores took half as long as
+    # by the phases, with 27,000 from 1.1 to 1.6 times as long.
+    #: Most lookups of entries of A to a compute unit.
     MAX_LOOKED_UP: ClassVar[int] = 1 << 14
     #: Work-items to a row of B while the pattern of C is built.
     LANES: ClassVar[int] = 8
 
     @classmethod
     def legal(cls, device: Device, types: KernelTypes) -> Self:
-        """Return the record for a device."""
+        """Return the legal record for a device, with the most words that local memory holds."""
         words = device.fitting(cls.WORDS, lambda words: 16 * words, RESERVED)
         return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability, words)
 
@@ -67,41 +68,22 @@ class OneLaunch(OfLanes):
         yield "", cls.legal(device, KernelTypes.of_same(arithmetic))
 
 
-class _Call(NamedTuple):
-    """A kind of call: products of some types and shapes.
-
-    Attributes
-    ----------
-    kind : Kind
-    sizes : tuple of numpy.uint32
-        The kernel's first arguments.
-    name : str
-        Of the product, for errors.
-    """
-
-    kind: Kind
-    sizes: tuple[np.uint32, np.uint32, np.uint32]
-    name: str
-
-
-def _call(device: Device, A: Matrix, B: Matrix, request: Request) -> _Call:
-    """Return the kind of call that a product is."""
+def _kind_of_call(device: Device, A: Matrix, B: Matrix, request: Request) -> tuple[Kind, tuple[np.uint32, ...], str]:
+    """Return the kind of a product, the kernel's first arguments, and the name of the product in errors."""
     (m, k), n = A.shape, B.shape[1]
-    sizes = np.uint32(m), np.uint32(k), np.uint32(_words(n))
-    return _Call(kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product")
+    sizes = np.uint32(m), np.uint32(k), np.uint32(_pattern_words(n))
+    return kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product"
 
 
-def _words(n_columns: int) -> int:
-    """Return how many words a row of a pattern has."""
+def _pattern_words(n_columns: int) -> int:
+    """Return the number of 32-bit words in a row of a pattern."""
     return (n_columns + 31) // 32
 
 
 def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
-    """Return C's arrays, which are there; None if the matrices are not small, or not known to be in canonical format.
+    """Return C's arrays, made by one launch; None if the matrices are not small, or not known to be in canonical format.
 
-    None by plain kernels, too.
-
-    Waits for the device once.
+    None for plain kernels, too. Waits for the device once.
 
     Parameters
     ----------
@@ -110,7 +92,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     """
     a, b = A.structure, B.structure
     (m, k), n = a.shape, b.shape[1]
-    if max(m, k) * _words(n) > OneLaunch.WORDS[0] or not request.is_open:
+    if max(m, k) * _pattern_words(n) > OneLaunch.WORDS[0] or not request.is_open:
         return None
     of_a, of_b, a_indptr, b_indptr = a.facts, b.facts, a.indptr, b.indptr
     if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or b_indptr.dtype != a_indptr.dtype:
@@ -124,19 +106,19 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     chain = Chain(queue, *operands)
     if chain.device.is_plain:
         return None
-    key = _call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
-    kind, sizes, name = chain.worked_out(key, lambda: _call(chain.device, A, B, request))
+    key = _kind_of_call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
+    kind, sizes, name = chain.worked_out(key, lambda: _kind_of_call(chain.device, A, B, request))
     n_products, n_units = n_a * n_b // k, chain.device.compute_units
     n_looked_up = min(n_products, m * n) * n_a // m
     if n_products > kind.thresholds.max_small_products or n_looked_up > OneLaunch.MAX_LOOKED_UP * n_units:
         return None
     built, record = chain.build_once((OneLaunch, kind), lambda: OneLaunch.legal(kind.device, kind.types))
-    if max(m, k) * _words(n) > record.words:
+    if max(m, k) * _pattern_words(n) > record.words:
         return None
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
     sizes_and_dtypes = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
     indptr, indices, data = allocate_each(queue, name, sizes_and_dtypes, allocator)
-    # One entry for each work-item.
+    # The launch has a work-item for each product, up to a work-group for each compute unit.
     groups = min(n_products // record.work_group + 1, n_units)
     arrays = [array.base_data for array in (*operands, indptr, indices, data)]
     chain.launch(built, groups, *sizes, *arrays)

@@ -1,4 +1,4 @@
-"""The operands of a product as kernels take them."""
+"""The operands of a product as kernels take them, and new arrays for C."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from pyopencl import array as cl_array
 
 from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._memory.memory import allocate, array_of
+from clsparse_py._memory.workspace import counting, current
 from clsparse_py._operations.spgemm.accumulator import Product, workspace_bound
 from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
@@ -16,8 +19,12 @@ from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import kind_of
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import Tape
 
-__all__ = ["Operands", "operands_of"]
+__all__ = ["COUNT", "Operands", "new_part", "operands_of"]
+
+#: NumPy's dtype of numbers of entries of C's rows.
+COUNT = np.dtype(np.uint32)
 
 
 class Operands(NamedTuple):
@@ -28,9 +35,9 @@ class Operands(NamedTuple):
     a, b : CanonicalOperand
     chain : Chain
     product : Product
-        The products of its rows are not known yet; another array stands for them.
+        Its ``products`` are not known yet; another array stands for them.
     allocator : callable or None
-        Allocates C.
+        Allocator of C's arrays.
     """
 
     a: CanonicalOperand
@@ -41,10 +48,10 @@ class Operands(NamedTuple):
 
     @property
     def features(self) -> Features:
-        """Features of the product."""
+        """Features of the product before its analysis."""
         a, b, _, product, *_ = self
         m, n = product.shape
-        return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.known, b.known, product.kind.entry_bytes)
+        return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.facts, b.facts, product.kind.entry_bytes)
 
     @property
     def budget(self) -> Budget:
@@ -53,8 +60,27 @@ class Operands(NamedTuple):
         return Budget(product.memory_limit, product.workspace)
 
     def decision(self, request: Request) -> Decision:
-        """Return how rows are shared out if they are analysed."""
+        """Return the bins by which the product is analysed, and the reason for them."""
         return decide(self.product.kind, self.features, request, self.budget)
+
+    def new_part(self, part: str, n: int, dtype: Any) -> cl_array.Array:
+        """Return a new array for a part of C: "indptr", "indices" or "values"."""
+        return new_part(self.chain, part, self.product.shape, n, dtype, self.allocator)
+
+    def new_pointers(self, c_index: Any) -> cl_array.Array:
+        """Return a new array for C's ``indptr``."""
+        return self.new_part("indptr", self.product.shape[0] + 1, c_index)
+
+    def new_counts(self, c_index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array | None]:
+        """Return memory for the entries of each row of C, and C's ``indptr`` if it is the same memory: pointers of 32 bits.
+
+        Pointers of 64 bits are not made before it is known that C needs them.
+        """
+        m = self.product.shape[0]
+        if c_index.itemsize > COUNT.itemsize:
+            return self.chain.scratch(m, COUNT), None
+        indptr = self.new_pointers(c_index)
+        return array_of(self.chain.queue, m, COUNT, indptr.base_data, context=indptr.context), indptr
 
 
 def operands_of(A: Matrix, B: Matrix, request: Request, chain_of: Callable[..., Chain] = Chain) -> Operands:
@@ -74,3 +100,15 @@ def operands_of(A: Matrix, B: Matrix, request: Request, chain_of: Callable[..., 
     limits = limit, request.deterministic, request.allow_upper_bound
     product = Product((m, n), *arrays, of_a[0], 0, 0, kind, *limits, workspace_bound(*arrays))
     return Operands(a, b, chain, product, A.data.allocator)
+
+
+def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any, allocator: Any) -> cl_array.Array:
+    """Return a new array for a part of C, which does not count as workspace."""
+    purpose = f"{part} of the {shape[0]} x {shape[1]} product"
+    if current() is None:
+        array = allocate(chain.queue, purpose, n, dtype, allocator)
+        if isinstance(chain, Tape):
+            chain.take(part, array)
+        return array
+    with counting(None):
+        return allocate(chain.queue, purpose, n, dtype, allocator)

@@ -12,11 +12,11 @@ from pyopencl import array as cl_array
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.workspace import Workspace, counting
 from clsparse_py._operations.spgemm.accumulator import Result
+from clsparse_py._operations.spgemm.arguments import require_at_most
 from clsparse_py._operations.spgemm.bins import EMPTY, Bins
 from clsparse_py._operations.spgemm.count import Counted, count
 from clsparse_py._operations.spgemm.methods.dense import WINDOWS
 from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
-from clsparse_py._operations.spgemm.new_arrays import new_part
 from clsparse_py._operations.spgemm.one_launch import in_one_launch
 from clsparse_py._operations.spgemm.operands import Operands, operands_of
 from clsparse_py._operations.spgemm.repeated import PARTS, former_of, take_recording
@@ -31,10 +31,10 @@ __all__ = ["compute", "fill", "inspect_structure", "multiply", "new_indices"]
 
 _log = logging.getLogger(__name__)
 
-#: The bins that need the least memory.
+#: Bins of a product by windows of columns, which need the least memory.
 _IN_WINDOWS = Bins((EMPTY, WINDOWS))
-#: The reason for bins of windows.
-_MISSING = "windows of columns, as memory is missing for what was chosen"
+#: Reason for bins of windows, in words.
+_WINDOWS_REASON = "windows of columns, as memory is missing for what was chosen"
 
 
 def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, workspace: Workspace | None = None) -> Result:
@@ -60,14 +60,13 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
         return compute(A, B, request, timer)[2]
     C = in_one_launch(A, B, request)
     if C is None:
-        return _repeat(A, B, request)
-    if request.max_nnz is not None:
-        _require_at_most(C.data.size, request.max_nnz)
+        return _multiply_again(A, B, request)
+    require_at_most(C.data.size, request.max_nnz)
     return C
 
 
-def _repeat(A: Matrix, B: Matrix, request: Request) -> Result:
-    """Return C's arrays as `compute` does: from the third time on by the commands of the second, if they could be recorded."""
+def _multiply_again(A: Matrix, B: Matrix, request: Request) -> Result:
+    """Return C's arrays; from the third product of two structures on, by the recorded commands of the second product."""
     former = former_of(A, B, request)
     if former is None:
         return compute(A, B, request)[2]
@@ -79,7 +78,7 @@ def _repeat(A: Matrix, B: Matrix, request: Request) -> Result:
     if former.calls != 2:
         return compute(A, B, request)[2]
     recorded_call = None
-    with contextlib.suppress(MemoryError):  # a tape keeps what was allocated in vain: once more without
+    with contextlib.suppress(MemoryError):  # a tape keeps all memory it allocated: once more without one
         recorded_call = compute(A, B, request, chain_of=functools.partial(Tape, results=PARTS))
     if recorded_call is None:
         return compute(A, B, request)[2]
@@ -89,14 +88,14 @@ def _repeat(A: Matrix, B: Matrix, request: Request) -> Result:
 
 
 def inspect_structure(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> tuple[Operands, Counted]:
-    """Return the operands, and the structure of C but for its columns; none of its values is computed.
+    """Return the operands, and the structure of C but for its columns; no values are computed.
 
     Parameters
     ----------
     A, B, request
         As for `multiply`.
     counting_only : bool
-        Whether C is not to be made afterwards.
+        Whether the structure is all that is needed, and C is not made afterwards.
 
     Raises
     ------
@@ -111,7 +110,7 @@ def inspect_structure(A: Matrix, B: Matrix, request: Request, *, counting_only: 
 def compute(
     A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, chain_of: Callable[..., Chain] = Chain
 ) -> tuple[Operands, Counted, Result]:
-    """Return the operands, the structure of C, and C, which the device may still be writing.
+    """Return the operands of a product, the structure of C, and C's arrays, which the device may still be writing.
 
     Rows are counted first only if that is faster.
 
@@ -128,40 +127,33 @@ def compute(
 
 
 def _count(operands: Operands, request: Request, timer: Timer, counting_only: bool = False) -> Counted:
-    """Return the structure of C but for its columns, as `count` does; by windows of columns if memory is missing else."""
+    """Return the structure of C but for its columns; by windows of columns if memory is missing for the chosen bins."""
     counted: Counted | None = None
     try:
         counted = count(operands, request, timer, counting_only=counting_only)
     except MemoryError as error:
         _log.info("all rows go through windows of columns: %s", error)
     if counted is None:
-        # Not in the handler: the error keeps the memory allocated so far.
-        counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_MISSING), timer, counting_only=counting_only)
-    if request.max_nnz is not None:
-        _require_at_most(counted.nnz, request.max_nnz)
+        # Windows are not counted in the handler, where the error still holds the memory allocated so far.
+        counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_WINDOWS_REASON), timer, counting_only=counting_only)
+    require_at_most(counted.nnz, request.max_nnz)
     return counted
 
 
-def _require_at_most(nnz: int, max_nnz: int) -> None:
-    """Refuse a product of more than ``max_nnz`` entries."""
-    if nnz > max_nnz:
-        raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")
-
-
 def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
-    """Return C's arrays, and enqueue the commands that make them; ``counted`` has the steps that do so then.
+    """Return C's arrays, and enqueue the steps that make them; ``counted`` keeps those steps.
 
     Raises
     ------
     MemoryError
-        There is none for C, or for the workspace of any step.
+        There is no memory for C, or for the workspace of a step.
     """
     try:
         C = _allocate(operands, counted)
     except MemoryError:
         if counted.loose is None:
             raise
-        # The upper-bound buffer may hold the missing memory: free it, and make the rows again.
+        # The rows in the room of their upper bound may hold the missing memory: they are freed, and made again.
         counted.loose = None
         C = _allocate(operands, counted)
     timer.end_phase("allocation")
@@ -177,13 +169,11 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
 
 
 def _allocate(operands: Operands, counted: Counted) -> Result:
-    """Return C's arrays."""
-    product, n = counted.product, counted.nnz
-    indices = new_indices(operands, counted)
-    data = new_part(operands.chain, "values", product.shape, n, product.kind.result, operands.allocator)
-    return Result(counted.indptr, indices, data)
+    """Return C's arrays: row pointers that are there, and new arrays for columns and values."""
+    data = operands.new_part("values", counted.nnz, counted.product.kind.result)
+    return Result(counted.indptr, new_indices(operands, counted), data)
 
 
 def new_indices(operands: Operands, counted: Counted) -> cl_array.Array:
-    """Return a new array for C's columns."""
-    return new_part(operands.chain, "indices", counted.product.shape, counted.nnz, counted.indptr.dtype, operands.allocator)
+    """Return a new array for the columns of C."""
+    return operands.new_part("indices", counted.nnz, counted.indptr.dtype)

@@ -20,8 +20,7 @@ from clsparse_py._operations.spgemm.accumulator import Result
 from clsparse_py._operations.spgemm.count import partition_rows
 from clsparse_py._operations.spgemm.explanation import BinRows, Explanation
 from clsparse_py._operations.spgemm.kind import kind_of
-from clsparse_py._operations.spgemm.new_arrays import new_part
-from clsparse_py._operations.spgemm.operands import Operands
+from clsparse_py._operations.spgemm.operands import Operands, new_part
 from clsparse_py._operations.spgemm.pipeline import compute, inspect_structure, new_indices
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.steps import enqueue
@@ -38,12 +37,12 @@ _log = logging.getLogger(__name__)
 
 
 class SpgemmPlan(SetOnce, Generic[MatrixT]):
-    """The product of two structures, for any values. Made by `spgemm_plan`.
+    """Plan of the product of two structures, for any values. Made by `spgemm_plan`.
 
     Attributes
     ----------
     queue : pyopencl.CommandQueue
-        A's.
+        The queue of A.
     shape : tuple of int
         Of C.
     nnz : int
@@ -72,26 +71,25 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         operands.chain.finish(counted.indptr)
         self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
         self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
-        self._why = str(counted.reason)
+        self._reason = str(counted.reason)
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
-        # The first product makes the columns too; until then its lock keeps others waiting.
+        # The first product makes the columns too; its lock keeps other threads waiting until then.
         self._has_columns = C is not None
-        # A list of products, which later products take; whether there is to be one is asked with the second values.
+        # Later products may take their factors from a list of products; the second call decides whether the plan has one.
         self._list: Upgrade[ProductList] | None = None
-        self._asks = operands.chain.device.resident > 1
-        values = None if C is None else C.data
-        self._made = None if values is None else self._assembled(self._structure, values)
+        self._list_undecided = operands.chain.device.resident > 1
+        self._first_product = None if C is None else self._assembled(self._structure, C.data)
         self._first = threading.Lock()
 
     def take_product(self) -> MatrixT:
-        """Return the product that was made with the plan, once, if that was asked for."""
-        product, self._made = self._made, None
+        """Return the product that was computed while planning, and forget it."""
+        product, self._first_product = self._first_product, None
         assert product is not None
         return product
 
     @property
     def indices(self) -> cl_array.Array:
-        """The columns of C, a device array; the first product makes them, of the values planned with if there was none yet."""
+        """The columns of C, a device array. The first product makes them: if need be, a product of the planned values."""
         if not self._has_columns:
             self()
         return self._indices
@@ -103,7 +101,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     @door()
     def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: MatrixT | None = None) -> MatrixT:
-        """Return the product of some values, which is not waited for: no analysis and, from the second product on, no read.
+        """Return the product of new values of the operands, with no analysis and, from the second product on, no wait.
 
         Parameters
         ----------
@@ -120,22 +118,22 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         if not self._has_columns:
             with self._first:
                 if not self._has_columns:
-                    # Memory that the first product keeps for later ones is the plan's.
+                    # Memory that the first product keeps for later products counts as the plan's workspace.
                     with counting(self._workspace):
                         return self._multiply(a_data, b_data, out)
         with counting(self._remaining_workspace()):
             return self._multiply(a_data, b_data, out)
 
     def _multiply(self, a_data: Values | None, b_data: Values | None, out: MatrixT | None) -> MatrixT:
-        """Return the product of some values."""
+        """Return the product of new values of the operands, as `__call__` says."""
         if are_plain() and not self._product.kind.device.is_plain:
             self._plan_plainly()
         left = self._a.accept("a_data", a_data, self._product.a_data)
         right = self._b.accept("b_data", b_data, self._product.b_data)
-        writes = () if out is None else (self._target(out, left, right),)
+        writes = () if out is None else (self._check_out(out, left, right),)
         chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
         data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
-        listed = self._come_to_list() if self._has_columns else None
+        listed = self._count_to_list() if self._has_columns else None
         if listed is not None:
             listed.enqueue(chain, left, right, data)
             chain.finish(data)
@@ -148,54 +146,54 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             self._has_columns = True
         if out is None:
             return self._assembled(self._structure, data)
-        out.data = data  # says that the values are others
+        out.data = data  # tells the array that its values changed
         return out
 
     def _enqueue(self, chain: Chain, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array, phase: str) -> None:
-        """Enqueue C's values, and its columns outside the phase of values; keep the steps that make them."""
+        """Enqueue C's values, and its columns if ``phase`` is not "values"; keep the steps that make them."""
         C = Result(self.indptr, self._indices, data)
         self._steps = enqueue(chain, self._product._replace(a_data=left, b_data=right), self._steps, C, phase)
 
-    def _come_to_list(self) -> ProductList | None:
-        """Take note of a product of new values, and return the list of products, if there is one by now."""
+    def _count_to_list(self) -> ProductList | None:
+        """Count a call towards the list of products, and return the list, if the plan has it by now."""
         upgrade = self._list
-        if self._asks or not (upgrade is None or upgrade.is_done):
+        if self._list_undecided or not (upgrade is None or upgrade.is_done):
             with self._first, counting(self._workspace):
-                if self._asks:
-                    # The module is loaded when it is asked for, as few processes use it.
-                    from clsparse_py._operations.spgemm.product_list import list_after
+                if self._list_undecided:
+                    # The module of product lists is loaded late, as few processes use it.
+                    from clsparse_py._operations.spgemm.product_list import first_list_call
 
-                    list_from = list_after(self._product, self._steps, self.nnz)
-                    self._list, self._asks = None if list_from is None else self._start_list(list_from), False
+                    list_from = first_list_call(self._product, self._steps, self.nnz)
+                    self._list, self._list_undecided = None if list_from is None else self._start_list(list_from), False
                 if self._list is not None:
                     self._list.come()
             upgrade = self._list
         return None if upgrade is None else upgrade.made
 
     def _start_list(self, list_from: int) -> Upgrade[ProductList]:
-        """Return what makes the list of products behind some products. It does not refer to the plan, which keeps it."""
-        from clsparse_py._operations.spgemm.product_list import product_list
+        """Return an upgrade that makes the list of products behind some calls; it does not refer to the plan, which keeps it."""
+        from clsparse_py._operations.spgemm.product_list import make_product_list
 
         list_arguments = self.queue, self._product, self.indptr, self._indices
-        return Upgrade("new values by a list of products", list_from, None, lambda: product_list(*list_arguments))
+        return Upgrade("new values by a list of products", list_from, None, lambda: make_product_list(*list_arguments))
 
     def _plan_plainly(self) -> None:
-        """Share the rows of C out anew, by plain kernels, and keep to them: a kernel that was planned is refused. Waits."""
+        """Plan the product anew by plain kernels, as a planned kernel was refused. Waits for the device."""
         chain = Chain(self.queue, *self._product.structure)
         product = self._product._replace(kind=kind_of(chain.device, self._product.types))
         operands = Operands(self._a, self._b, chain, product, self._allocator)
-        shared = partition_rows(operands, operands.decision(self._request), self.indptr.dtype)
+        self._product, _, partition = partition_rows(operands, operands.decision(self._request), self.indptr.dtype)
         chain.finish()
-        self._product, self._steps, self._why = shared.product, shared.steps, str(shared.shares.reason)
-        self._list, self._asks = None, False
+        self._steps, self._reason = partition.steps, str(partition.reason)
+        self._list, self._list_undecided = None, False
 
     def _remaining_workspace(self) -> Workspace | None:
-        """Return the workspace of one call beside the plan's own: calls of several threads do not share one."""
+        """Return a workspace for one call, in which the plan's memory is in use; calls of several threads do not share one."""
         workspace = self._workspace
         return None if workspace is None else Workspace(workspace.limit, workspace.used)
 
-    def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
-        """Return the array for a result's values."""
+    def _check_out(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
+        """Return the values of an earlier result, which new values overwrite, after checking it."""
         product = self._product
         of_a = {"a_data": left, "A.indptr": product.a_indptr, "A.indices": product.a_indices}
         of_b = {"b_data": right, "B.indptr": product.b_indptr, "B.indices": product.b_indices}
@@ -204,14 +202,14 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return which methods make which rows, and the product's sizes."""
+        """Return the methods with the rows that each makes, and the product's sizes."""
         bins = tuple(
             BinRows(bin_.method, bin_.accumulator.describe(), bin_.max_products, bin_.max_length, rows.n - rows.n_empty)
             for bin_, rows in ((step.bin, step.rows) for step in self._steps)
             if bin_.accumulator is not None
         )
         nnz_a = self._a.matrix.nnz
-        why = self._why if self._list is None else f"{self._why}; {self._list}"
+        why = self._reason if self._list is None else f"{self._reason}; {self._list}"
         c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize
         workspace_bytes = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
         sizes = self.shape, nnz_a, self.n_products, self.nnz

@@ -1,7 +1,7 @@
-"""A list of the products of C = A @ B, in the order of C's entries: where the factors of each stand.
+"""A list of the products of C = A @ B, in the order of C's entries: the positions of each product's factors in A and B.
 
-A plan keeps one, so that new values take neither search nor sort. Made once, by a sort of all products, it pays where rows are
-made by accumulators that look for the place of each product, and after some products.
+A plan keeps the list, so that new values take neither search nor sort. The list is made once, by a sort of all products. It pays
+after some calls, if rows are made by accumulators that look for the place of each product.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
-__all__ = ["ListKernel", "ListedProducts", "ProductList", "list_after", "product_list"]
+__all__ = ["ListKernel", "ListedProducts", "ProductList", "first_list_call", "make_product_list"]
 
-#: Most bytes of a product while its list is made.
+#: Most bytes to a product while a list of products is made.
 _MADE_BYTES = 28
-#: Most bytes of a product in the list.
+#: Most bytes to a product in a list of products.
 _KEPT_BYTES = 10
 
 
@@ -86,12 +86,12 @@ class ListedProducts(OfProduct):
     items: int
     place: str
 
-    #: Into how many parts a tile's room is cut, of which an entry that begins in the others may take the last one.
+    #: Parts of a tile's room; the last one is for the products of an entry that begins in the parts before.
     PARTS: ClassVar[int] = 8
 
     @property
     def window(self) -> int:
-        """Products among which the first ones of a tile's entries are."""
+        """Length of a tile's window, in products: entries whose first product lies in the window belong to the tile."""
         room = self.work_group * self.items
         return room - room // self.PARTS
 
@@ -125,16 +125,16 @@ class ProductList:
     arrays: tuple[cl_array.Array, ...]
 
     def enqueue(self, chain: Chain, a_data: cl_array.Array, b_data: cl_array.Array, c_data: cl_array.Array) -> None:
-        """Enqueue C's values."""
+        """Enqueue C's values, for values of A and B."""
         built, _ = chain.build(self.kernel)
         chain.launch(built, self.n_tiles, *self.arrays, a_data, b_data, c_data)
 
 
-def list_after(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
-    """Return by which product of new values a plan begins a list; None if there is not to be any.
+def first_list_call(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
+    """Return the call of a plan that begins the list of products; None for no list.
 
-    There is none if most rows are merged by a work-item each, or have a sum for each column that they span: these read B's rows
-    side by side. Nor if memory is not there for it.
+    There is no list if most rows are merged by a work-item each, or have a sum for each column that they span, as such kernels
+    read B's rows side by side; nor if memory is missing for it.
     """
     n = product.n_products
     if not 0 < n <= INT32_MAX or max(nnz, product.a_indices.size, product.b_indices.size) > INT32_MAX:
@@ -156,10 +156,10 @@ def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
     return isinstance(accumulator, DenseSpan) or (isinstance(accumulator, Merge) and accumulator.lanes == 1)
 
 
-def product_list(
+def make_product_list(
     queue: cl.CommandQueue, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, ProductList]:
-    """Make the list of a product's C, whose structure is given, as an `Upgrade` does.
+    """Make the list of the products of A @ B, in the order of C's entries; a generator that an `Upgrade` runs.
 
     Raises
     ------
@@ -168,30 +168,14 @@ def product_list(
     chain = Chain(queue, *product.structure, indptr, indices)
     types, n, n_rows = product.types.of("values"), product.n_products, np.uint64(product.shape[0])
     nnz_of_a, nnz, limits = product.a_indices.size, indices.size, product.kind.thresholds
-    group = min(limits.list_group, chain.device.max_work_group)
-
-    def launch(phase: str, n_items: int, *arguments: Any, items: int = 0, place: str = "") -> None:
-        """Launch the kernel of a phase, built for it, with a work-item to so many items."""
-        built, record = chain.build(ListKernel(group, types, phase, items, place))
-        chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
-
-    entry_products = chain.scratch(nnz_of_a + 1, np.int32)
-    launch("lengths", nnz_of_a, np.uint32(nnz_of_a), product.a_indices, product.b_indptr, entry_products)
-    enqueue_scan(chain, entry_products, entry_products, nnz_of_a, kind="pointers")
-    places = chain.scratch(n, np.int32)
-    sizes = np.uint32(n), np.uint32(nnz_of_a), n_rows
-    launch("places", n, *sizes, entry_products, *product.structure, indptr, indices, places, items=limits.list_items)
-    numbers, first = chain.scratch(n, np.int32), chain.scratch(nnz + 1, np.int32)
-    enqueue_sort_by_key(chain, places, n, nnz, n_items=n, sorted_items=numbers, pointers=first)
-    del places
-
+    entry_products, numbers, first = _sort_products(chain, product, indptr, indices)
     items = limits.list_few_items if n < limits.list_few_products * nnz else limits.list_items
-    kernel = _list_rows(chain, product, items)
+    kernel = _choose_values_kernel(chain, product, items)
     n_tiles = -(-n // kernel.window)
     tiles = tuple(chain.scratch(n_tiles + 1, np.uint32) for _ in range(3))
     widest = chain.counters(1)
     numbers_of = np.uint32(n_tiles), np.uint32(kernel.window), np.uint32(nnz), n_rows
-    launch("tiles", n_tiles + 1, *numbers_of, first, product.a_indptr, indptr, *tiles, widest)
+    _launch(chain, product, "tiles", n_tiles + 1, *numbers_of, first, product.a_indptr, indptr, *tiles, widest)
     read_widest = chain.read_later(widest, 1)
     queue.flush()
     yield chain.events[-1]
@@ -206,8 +190,35 @@ def product_list(
     return ProductList(kernel, n_tiles, (*tiles, a_places, b_places, begins))
 
 
-def _list_rows(chain: Chain, product: Product, items: int) -> ListedProducts:
-    """Return the record of the kernel that makes values: built, as tiles are as large as its work-groups."""
+def _sort_products(
+    chain: Chain, product: Product, indptr: cl_array.Array, indices: cl_array.Array
+) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
+    """Sort the products by C's entries; return their numbers in that order, between the first products of A's and of C's entries.
+
+    The number of a product is its place in the order of A's entries.
+    """
+    n, nnz_of_a, nnz = product.n_products, product.a_indices.size, indices.size
+    entry_products = chain.scratch(nnz_of_a + 1, np.int32)
+    _launch(chain, product, "lengths", nnz_of_a, np.uint32(nnz_of_a), product.a_indices, product.b_indptr, entry_products)
+    enqueue_scan(chain, entry_products, entry_products, nnz_of_a, kind="pointers")
+    places = chain.scratch(n, np.int32)
+    arguments = np.uint32(n), np.uint32(nnz_of_a), np.uint64(product.shape[0]), entry_products
+    items = product.kind.thresholds.list_items
+    _launch(chain, product, "places", n, *arguments, *product.structure, indptr, indices, places, items=items)
+    numbers, first = chain.scratch(n, np.int32), chain.scratch(nnz + 1, np.int32)
+    enqueue_sort_by_key(chain, places, n, nnz, n_items=n, sorted_items=numbers, pointers=first)
+    return entry_products, numbers, first
+
+
+def _launch(chain: Chain, product: Product, phase: str, n_items: int, *arguments: Any, items: int = 0) -> None:
+    """Launch the kernel of a phase of the list over ``n_items``, with ``items`` of them to a work-item."""
+    group = min(product.kind.thresholds.list_group, chain.device.max_work_group)
+    built, record = chain.build(ListKernel(group, product.types.of("values"), phase, items))
+    chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
+
+
+def _choose_values_kernel(chain: Chain, product: Product, items: int) -> ListedProducts:
+    """Return the record of the kernel that makes values, as it is built: its work-group gives the size of tiles."""
     group, types = min(product.kind.thresholds.list_group, chain.device.max_work_group), product.types.of("values")
     candidates = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
     return chain.build(chain.device.fitting(candidates, lambda record: record.local_bytes))[1]

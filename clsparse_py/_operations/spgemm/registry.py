@@ -15,6 +15,7 @@ from clsparse_py._operations.spgemm.methods.sort import reg_sort, sort
 
 __all__ = ["FAMILIES", "METHODS", "PARTS", "Method"]
 
+#: Names of SpGEMM methods as a type.
 Method = Literal[
     "auto",
     "reg-merge",
@@ -29,7 +30,7 @@ Method = Literal[
     "esc-local",
     "long-rows",
 ]
-#: The methods by name: each gives its bins for a setting.
+#: Methods by name: functions from a setting to bins.
 METHODS: dict[str, Callable[[Setting], tuple[Bin, ...]]] = {
     "reg-merge": reg_merge,
     "merge": merge,
@@ -43,7 +44,7 @@ METHODS: dict[str, Callable[[Setting], tuple[Bin, ...]]] = {
     "esc-local": esc_local,
     "long-rows": long_rows,
 }
-#: Families of methods, which trees over bins tell apart.
+#: Names of the methods of each family, by which trees tell bins apart.
 FAMILIES = {
     "sorts": ("reg-sort", "sort"),
     "merges": ("reg-merge", "merge"),
@@ -51,5 +52,5 @@ FAMILIES = {
     "dense": ("dense",),
     "expands": ("esc", "esc-local", "long-rows"),
 }
-#: The names that strategies and choices of bins may have: methods, and parts of them.
+#: Methods, and parts of methods, by the names that strategies and choices of bins may have.
 PARTS = {**METHODS, "dense-span": dense_span, "dense-windows": dense_windows}

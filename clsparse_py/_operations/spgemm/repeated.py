@@ -1,6 +1,6 @@
-"""C = A @ B of structures that were multiplied before: the same commands with other values.
+"""Repeated products of two structures: the recorded commands of an earlier product, with other values.
 
-What is decided, and what the host reads, depends on the structures alone; so an earlier product tells all of it.
+All decisions, and all numbers that the host reads, depend on the structures alone: an earlier product has them.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from clsparse_py._run.recording import Recording, Tape
 
 __all__ = ["PARTS", "Former", "RecordedProduct", "former_of", "take_recording"]
 
-#: The names of C's arrays.
+#: Names of C's arrays on a tape.
 PARTS = ("indptr", "indices", "values")
 
 
 class RecordedProduct(NamedTuple):
-    """The commands of a product.
+    """The recorded commands of a product, and what they depend on.
 
     Attributes
     ----------
     recording : Recording
-        Of A's arrays, B's if it is another matrix, and C's.
+        Its slots are A's arrays, B's if it is another matrix, and C's.
     sizes : tuple
-        The entries of each of C's arrays, and their dtype.
+        Length and dtype of each of C's arrays.
     decided : tuple
-        The thresholds that were tried then, if any, and how often profiles had been forgotten.
+        The supposed thresholds while recording, if any, and the generation of profiles.
     """
 
     recording: Recording
@@ -47,7 +47,7 @@ class RecordedProduct(NamedTuple):
     decided: tuple[object, int]
 
     def repeat(self, A: Matrix, B: Matrix) -> Result | None:
-        """Return C's arrays, which the device may still be writing; None if thresholds are others now, or memory is missing."""
+        """Return C's arrays, which the device may still be writing; None if thresholds changed since, or memory is missing."""
         if self.decided != (supposed(), profiles.forgotten):
             return None
         operands = _arrays(A) if A is B else (*_arrays(A), *_arrays(B))
@@ -63,7 +63,7 @@ class RecordedProduct(NamedTuple):
 
 
 class Former:
-    """The former products of two structures and dtypes: how many there were, and the commands of one, if they are to be had."""
+    """The former products of two structures and dtypes: their number, and the recorded commands of one of them, if any."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -74,37 +74,37 @@ _Formers = weakref.WeakKeyDictionary[Structure, dict[Hashable, Former]]
 
 
 def _arrays(A: Matrix) -> tuple[Any, Any, Any]:
-    """Return a matrix's indptr, indices and values, in the order of `PARTS`."""
+    """Return the indptr, indices and values of a matrix, in the order of `PARTS`."""
     data, indices, indptr = A.parts
     return indptr, indices, data
 
 
 def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
-    """Return what is known of former products like this one; None if these tell nothing."""
+    """Return the record of former products of two structures by one request; None if the product cannot be repeated."""
     of_a, of_b = A.facts, B.facts
     if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical):
         return None
     if A.data.allocator is not None or current() is not None:
-        return None  # memory is another's, or counted array by array
+        return None  # memory comes from the user's allocator, or is counted array by array
     if request.strategy is not None or request.bins is not None or request.choices is not None:
-        return None  # as tuners ask, who time what is decided
+        return None  # a tuner's request, which measures decisions
     if A is not B and A.data.base_data is B.data.base_data:
-        return None  # two slots cannot be told apart by their memory
+        return None  # a recording tells its slots apart by their memory
     values = {id(array.base_data) for array in (A.data, B.data)}
     if values & {id(array.base_data) for array in (A.indices, A.indptr, B.indices, B.indptr)}:
-        return None  # other values would be taken for indices
-    # Kept by A's structure, as long as B's is there.
+        return None  # a recording would take new values for indices
+    # A's structure keeps the record of former products as long as B's structure is alive.
     of_structure: _Formers = A.structure.get_plan(Former, weakref.WeakKeyDictionary)
     formers = of_structure.setdefault(B.structure, {})
     return formers.setdefault((request, A.data.dtype, B.data.dtype, A is B), Former())
 
 
 def take_recording(A: Matrix, B: Matrix, operands: Operands, C: Result) -> RecordedProduct | None:
-    """Return the commands of a product on a `Tape`, whose results are C's arrays; None if they are not to be had."""
+    """Return the recorded commands of a product that was enqueued on a `Tape`; None if the tape cannot be replayed."""
     chain, product = operands.chain, operands.product
     assert isinstance(chain, Tape)
     tape, operand_arrays = chain.to_recording(), (*_arrays(A), *_arrays(B))
-    # Indices may have been converted for kernels.
+    # Operands whose indices were converted for kernels are other arrays than A's and B's.
     if tape is None or any(array is not expected for array, expected in zip(operand_arrays, product[1:7], strict=True)):
         return None
     return RecordedProduct(tape, tuple((array.size, array.dtype) for array in C[:3]), (supposed(), profiles.forgotten))

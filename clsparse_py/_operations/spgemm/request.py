@@ -1,4 +1,4 @@
-"""A product as a caller asks for it."""
+"""The request of a product: all that a caller asks for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from clsparse_py._operations.spgemm.bins import Bins
-from clsparse_py._operations.spgemm.choice import Choice
-from clsparse_py._operations.spgemm.strategy import Strategy
+from clsparse_py._operations.spgemm.strategy import Choice, Strategy
 from clsparse_py._precision.semiring import Semiring, plus_times
 
 __all__ = ["Request"]
@@ -24,13 +23,13 @@ class Request(NamedTuple):
     deterministic : bool
     memory_limit, max_nnz : int or None
     strategy : Strategy or None
-        Of "auto", if not the one that the device's profile has for the product.
+        Strategy of "auto", if not the profile's.
     bins : Bins or None
-        These make the rows, exactly as given: no speculation, no refinement. The last takes any row.
+        Bins that make the rows exactly as given: no speculation, no refinement. The last takes any row.
     why : str
-        The reason for them.
+        The reason for these bins.
     choices : mapping of int to Choice, or None
-        Of "auto": what makes the bins of these numbers, if not what the device's profile has for them.
+        Choices of accumulators by the numbers of bins, if not the profile's.
     values_later : bool
         Whether the entries of C are asked for before its values.
     allow_upper_bound : bool
@@ -51,15 +50,15 @@ class Request(NamedTuple):
 
     @property
     def is_auto(self) -> bool:
-        """Whether a strategy says how rows are made, given or not: the analysis may be spared, and its work refines the bins."""
+        """Whether a strategy gives the bins: a speculation may spare the analysis, and the work of rows refines the bins."""
         return self.bins is None and self.method == "auto"
 
     @property
     def may_skip_counting(self) -> bool:
-        """Whether no one asks for the entries of C before its values."""
+        """Whether C may be allocated by its upper bound: nobody asks for its number of entries before its values."""
         return not self.values_later and self.max_nnz is None
 
     @property
     def is_open(self) -> bool:
-        """True if the caller gave neither a method, nor a strategy, nor bins."""
+        """Whether the caller gave neither a method, nor a strategy, nor bins."""
         return self.method == "auto" and self.strategy is None and self.bins is None

@@ -1,24 +1,22 @@
-"""Speculative symbolic phase: one merge kernel for all rows, chosen by facts of the structures; it reports whether that held.
+"""Speculative symbolic phase: one merge kernel for all rows, chosen by facts of the structures, reports whether the choice held.
 
-If it did, nothing is analysed, and the host waits once. If it did not, work-groups that begin later stop at once.
+If the choice held, nothing is analysed, and the host waits once. If not, work-groups that begin later stop at once.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._operations.spgemm.accumulator import Product
 from clsparse_py._operations.spgemm.methods.merge import Merge
-from clsparse_py._operations.spgemm.new_arrays import COUNT, new_pointers
+from clsparse_py._operations.spgemm.operands import COUNT, Operands
 from clsparse_py._primitives.scan import enqueue_scan, summed_tile
-from clsparse_py._run.launch import Chain
 
 __all__ = ["Speculated", "speculate"]
 
-#: Numbers that the kernel reports before its products: whether the choice failed, the longest row of A, empty rows.
+#: Numbers that the kernel reports between sums and products: whether the choice failed, the longest row of A, empty rows.
 _BEFORE_SLOTS = 3
 
 
@@ -30,9 +28,9 @@ class Speculated(NamedTuple):
     indptr : pyopencl.array.Array
         Of C.
     nnz, n_products : int
-        Of C, and of the product.
+        Entries of C, and intermediate products.
     longest_row, n_empty : int
-        Of A; rows of C without entries.
+        Entries of the longest row of A, and rows of C without entries.
     """
 
     indptr: cl_array.Array
@@ -42,21 +40,18 @@ class Speculated(NamedTuple):
     n_empty: int
 
 
-def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: int, allocator: Any) -> Speculated | None:
-    """Enqueue the phase, and wait for its report; None if the choice did not hold.
+def speculate(operands: Operands, accumulator: Merge, max_products: int) -> Speculated | None:
+    """Enqueue the speculative symbolic phase, and return its outcome; None if the choice did not hold. Waits for the device.
 
     Parameters
     ----------
-    chain : Chain
-    product : Product
-        Its products are not known yet.
+    operands : Operands
     accumulator : Merge
-        The one that may hold all rows.
+        The merge kernel that may hold all rows.
     max_products : int
-        Products that the speculation allows.
-    allocator
-        Of C.
+        The most products with which the speculation holds.
     """
+    chain, product = operands.chain, operands.product
     kind, m = product.kind, product.shape[0]
     limits = kind.thresholds
     built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), limits.max_speculated))
@@ -66,14 +61,14 @@ def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: 
     fits = tile > 0 and tile % rows == 0 and m <= limits.max_partial_sums * tile
     to_sum = tile // rows if fits else -(-groups // kernel.SLOTS)
     n_sums = -(-groups // to_sum)
-    indptr = new_pointers(chain, product, allocator)
+    indptr = operands.new_pointers(kind.c_index)
     # Pointers of 32 bits hold the entries of rows until these are summed.
     counts = indptr if kind.c_index.itemsize == COUNT.itemsize else chain.scratch(m, COUNT)
     n_reported = 1 + n_sums + _BEFORE_SLOTS + kernel.SLOTS
     report = chain.counters(n_reported)
     chain.launch(built, groups, np.uint64(m), *product.structure, counts, report, np.uint32(n_sums), np.uint32(to_sum))
     enqueue_scan(chain, counts, indptr, m, kind="pointers", tile_sums=(report, tile) if fits else None)
-    # A list: Python adds a few numbers faster than NumPy.
+    # The report is a list, as Python adds a few numbers faster than NumPy.
     numbers: list[int] = chain.read(report, n_reported).tolist()
     n_products, nnz = sum(numbers[-kernel.SLOTS :]), sum(numbers[: n_sums + 1])
     failed, longest, n_empty = numbers[n_sums + 1 : -kernel.SLOTS]

@@ -1,13 +1,18 @@
-"""Strategies: methods, their order, and merge limits.
+"""The labels that profiles have for SpGEMM: strategies for products, and choices of accumulators for bins.
 
-A strategy is what profiles choose. Its label is a list of names, of which those that merge may have limits, as in
+A strategy is a list of methods in their order. Its label is the list of their names; a method that merges may have limits, as in
 "reg-sort dense-span reg-merge:256:65536:1024 esc".
+
+The label of a choice is the name of a method, whose accumulator makes the rows of the bin: "hash". With ":together" one
+accumulator makes the rows of all bins with that label, even if the longest row of A is among them: "reg-merge:together". "given"
+is the accumulator that the strategy gives to the bin, and "last" that of its last bin, if all bins between have no rows or go
+there too.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from clsparse_py._decisions import profiles
@@ -26,35 +31,45 @@ from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py._precision.arithmetic import name_of
 
 __all__ = [
+    "GIVEN",
+    "LAST",
     "MERGING",
     "PLAIN",
     "TAKING_ALL",
+    "Choice",
     "Entry",
     "Limits",
     "Strategy",
-    "auto",
     "bins_for",
-    "choosable",
+    "choosable_strategies",
     "decide_strategy",
     "is_narrow",
     "parse",
+    "parse_choice",
+    "strategy_bins",
 ]
 
-#: Methods that may have limits.
+#: Label of the choice that leaves a bin the strategy's accumulator.
+GIVEN = "given"
+#: Label of the choice that gives a bin the accumulator of the last bin.
+LAST = "last"
+#: Suffix of a label: one accumulator makes the rows of all bins with this choice.
+_TOGETHER = ":together"
+#: Names of the methods that merge, which may have limits.
 MERGING = ("reg-merge", "merge")
-#: Methods that take any row in any memory: one of these comes last.
+#: Names of the methods that take any row in any memory: the last method of a strategy is one of these.
 TAKING_ALL = ("esc", "esc-local", "long-rows")
-#: The bins of every product by plain kernels: chunks of rows, by as many workers as memory allows.
+#: Bins of every product by plain kernels: one dense accumulator for chunks of rows.
 PLAIN = Bins((EMPTY, CHUNKED))
-#: Features of a product of which nothing is known.
+#: Features of a typical product, by which the strategy of an unknown product is chosen.
 _TYPICAL = Features((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23)).by_name()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Which rows are merged.
+    """The limits of the rows that a method merges.
 
-    A team finds columns one after another, so a row with many keeps it busy when all others are done.
+    A team finds columns one after another, so a row with many columns keeps it busy after all other teams are done.
 
     Attributes
     ----------
@@ -76,7 +91,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Entry:
-    """A method of a strategy, with the limits of the rows that it takes where it has any."""
+    """A method of a strategy, with the limits of rows to merge, if it merges."""
 
     method: str
     limits: Limits | None = None
@@ -87,40 +102,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Strategy:
-    """The methods that share the rows of a product: each takes those that it can hold of what the ones before it leave."""
+    """The methods that share the rows of a product, in their order: a row goes to the first method that can hold it."""
 
     entries: tuple[Entry, ...]
 
     def __str__(self) -> str:
         return " ".join(map(str, self.entries))
 
-    @classmethod
-    def parse(cls, label: str, methods: Collection[str]) -> Strategy:
-        """Return the strategy that a label names.
 
-        Parameters
-        ----------
-        label : str
-        methods : collection of str
-            The names of methods.
-
-        Raises
-        ------
-        ValueError
-            It names no strategy.
-        """
-        strategy = cls(tuple(_entry(word, label, methods) for word in label.split(" ")))
-        if len({entry.method for entry in strategy.entries}) < len(strategy.entries):
-            raise ValueError(f"strategy: has a method twice, {label!r}")
-        if strategy.entries[-1].method not in TAKING_ALL:
-            raise ValueError(f"strategy: must end with one of {', '.join(TAKING_ALL)}, which take any row, is {label!r}")
-        return strategy
-
-
-def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
-    """Return the entry of a strategy that a word of its label names."""
+def _entry(text: str, label: str) -> Entry:
+    """Return the method and limits that a word of a strategy's label names."""
     method, *numbers = text.split(":")
-    if method not in methods:
+    if method not in PARTS:
         raise ValueError(f"strategy: {method!r} is no method, in {label!r}")
     if not numbers:
         return Entry(method)
@@ -130,37 +123,75 @@ def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
 
 
 def parse(label: str) -> Strategy:
-    """Return the strategy that a label names.
+    """Return the strategy of a label, such as "reg-sort dense-span esc".
 
     Raises
     ------
     ValueError
-        It names none.
+        The label names no strategy.
     """
-    return Strategy.parse(label, PARTS)
+    strategy = Strategy(tuple(_entry(word, label) for word in label.split(" ")))
+    if len({entry.method for entry in strategy.entries}) < len(strategy.entries):
+        raise ValueError(f"strategy: has a method twice, {label!r}")
+    if strategy.entries[-1].method not in TAKING_ALL:
+        raise ValueError(f"strategy: must end with one of {', '.join(TAKING_ALL)}, which take any row, is {label!r}")
+    return strategy
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The choice of a bin's accumulator.
+
+    Attributes
+    ----------
+    method : str
+        A name in `PARTS`, `GIVEN` or `LAST`.
+    together : bool
+        Whether one accumulator makes the rows of all bins with this choice.
+    """
+
+    method: str
+    together: bool = False
+
+    def __str__(self) -> str:
+        return self.method + _TOGETHER * self.together
+
+
+def parse_choice(label: str) -> Choice:
+    """Return the choice of a label, such as "hash" or "reg-merge:together".
+
+    Raises
+    ------
+    ValueError
+        The label names no choice.
+    """
+    method = label.removesuffix(_TOGETHER)
+    if method not in PARTS and label not in (GIVEN, LAST):
+        raise ValueError(f"bin: {method!r} is no method, in {label!r}")
+    return Choice(method, method != label)
 
 
 def decide_strategy(device: Device, types: KernelTypes, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Strategy]:
-    """Return the strategy that the device's profile has for a product; see `Features.by_name`."""
+    """Return the ruling of the device's profile on the strategy of a product; ``features``: see `Features.by_name`."""
     assert types.arithmetic is not None  # of a numeric phase
     return profiles.decide(device, "spgemm", name_of(types.arithmetic.result), "strategy", features, parse)
 
 
-def choosable(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
-    """Return all strategies that the device's profile may choose."""
+def choosable_strategies(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
+    """Return all strategies at the leaves of the profile's tree for a device and types."""
     assert types.arithmetic is not None  # of a numeric phase
     rules = profiles.rules(device, "spgemm", name_of(types.arithmetic.result), "strategy", _TYPICAL, parse)
     return tuple(rules.values.values())
 
 
-def auto(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
-    """Return the bins of "auto", of which the last takes any row."""
+def strategy_bins(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
+    """Return the bins of a strategy's methods; the last bin takes any row."""
     setting = Setting(device, types, thresholds_of(device, types))
-    return tuple(bin_ for entry in strategy.entries for bin_ in _of_entry(setting, entry))
+    return tuple(bin_ for entry in strategy.entries for bin_ in _entry_bins(setting, entry))
 
 
-def _of_entry(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
-    """Return the bins of an entry of a strategy: with limits for even rows, in global memory with little of it."""
+def _entry_bins(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
+    """Return the bins of a strategy's entry: merging bins within its limits, and `Esc` with bounded workspace."""
     method_bins, limits = PARTS[entry.method](setting), entry.limits
     if entry.method in ("esc", "esc-local"):
         return *method_bins[:-1], Bin(entry.method, Esc(bounded=True, expected_fill=setting.thresholds.expected_fill))
@@ -183,7 +214,7 @@ def bins_for(
     strategy: Strategy | None = None,
     accumulator_limit: int | None = None,
 ) -> Bins:
-    """Return the bins of a method, rows without products first; rows that it cannot hold go to the bins of "auto".
+    """Return the bins of a method, after the bin of rows without products; other rows go to the bins of "auto".
 
     Parameters
     ----------
@@ -197,25 +228,25 @@ def bins_for(
     memory_limit : int, optional
         Bytes that the workspace may have.
     strategy : Strategy, optional
-        Of "auto"; by default the one that the profile has for a product of which nothing is known.
+        Strategy of "auto"; by default the profile's for a typical product.
     accumulator_limit : int, optional
-        Bytes that an accumulator as wide as B may have; by default as many as the workspace.
+        Bytes that an accumulator as wide as B may have; by default the workspace's.
     """
     room, strategy_taken = memory_limit_of(device, memory_limit), strategy or decide_strategy(device, types).value
     narrow = is_narrow(types, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
     of_method = None if method == "auto" else METHODS[method]
-    return _bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, strategy_taken)
+    return _select_bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, strategy_taken)
 
 
 def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
-    """Return whether an accumulator as wide as B, a value and a bit for each column and some more, has so many bytes at most."""
+    """Return whether an accumulator as wide as B has at most ``limit`` bytes: a value and some bits for each column."""
     assert types.arithmetic is not None  # of a numeric phase
     return (types.arithmetic.result.itemsize + 1) * n_columns <= limit
 
 
-# Kept: to ask what each bin takes on a device costs more than to make a small product.
+# Bins are cached, as making them takes longer than a small product.
 @functools.lru_cache(maxsize=256)
-def _bins(
+def _select_bins(
     of_method: Callable[[Setting], tuple[Bin, ...]] | None,
     device: Device,
     types: KernelTypes,
@@ -225,10 +256,10 @@ def _bins(
     narrow: bool,
     strategy: Strategy,
 ) -> Bins:
-    """Return the bins of a method, or of a strategy alone, where the workspace may have so many bytes."""
+    """Return the bins of a method and a strategy that suit the columns of B and ``room`` bytes of workspace."""
     method_bins = of_method(Setting(device, types, thresholds)) if of_method else ()
     bins: list[Bin] = []
-    for bin_ in (EMPTY, *method_bins, *auto(device, types, strategy)):
+    for bin_ in (EMPTY, *method_bins, *strategy_bins(device, types, strategy)):
         if not bin_.holds(n_columns, room, narrow=narrow) or any(earlier.covers(bin_) for earlier in bins):
             continue
         bins.append(bin_)

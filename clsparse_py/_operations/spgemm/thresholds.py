@@ -1,4 +1,4 @@
-"""Thresholds of SpGEMM."""
+"""Thresholds of SpGEMM: the numbers by which it decides, from the device's profile."""
 
 from __future__ import annotations
 
@@ -15,134 +15,135 @@ from clsparse_py._precision.arithmetic import name_of
 
 __all__ = ["Thresholds", "override_thresholds", "supposed", "thresholds_of"]
 
+#: Context variable with the thresholds that a tuner tries, or None.
 _supposed: ContextVar[Thresholds | None] = ContextVar("thresholds", default=None)
-#: Return the thresholds that are tried, or None. Not a function of ours, as each product asks several times.
+#: Function: return the thresholds that a tuner tries, or None. A built-in method, as each product calls it several times.
 supposed = _supposed.get
 
 
-#: A limit that no number reaches: on CPU devices it turns a choice off.
+#: Threshold that no number reaches: on CPU devices it turns a choice off.
 _NEVER = (1 << 31) - 1
-#: Evidence of numbers that were found on an H100.
+#: Evidence of thresholds that were measured on an H100.
 _H100 = "by hand, from products on an H100, 2026-11-22"
-#: Evidence of numbers that were found on an H200.
+#: Evidence of thresholds that were measured on an H200.
 _H200 = "by hand, from a tuning run on an H200, 2026-11-23"
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The thresholds of a device and a dtype. A row is one of A or of C, a product an intermediate one, unless it says more."""
+    """The thresholds of SpGEMM on a device for a dtype. "Products" are intermediate products."""
 
     operation = "spgemm"
 
-    #: Most products of a product that the fewest launches make.
+    #: Most products of a small product, which is made by the fewest launches.
     max_small_products: int = number(1 << 15, "products", on_cores=1 << 16, evidence=_H100)
-    #: Work-items to a row of a small product.
+    #: Most work-items to a row of a small product.
     max_small_lanes: int = number(8, "work-items", on_cores=1, least=1, most=1 << 10, evidence=_H100)
-    #: Heads that a work-item merges of a small product.
+    #: Most heads that a work-item merges in a small product.
     max_small_items: int = number(16, "heads", most=64, evidence=_H100)
-    #: Longest row of A for which one work-item merges each row, in their order.
+    #: Longest row of A, in entries, up to which one work-item merges each row, in the order of rows.
     max_item_length: int = number(12, "entries", on_cores=0, most=64, evidence=_H100)
-    #: Products of a row that one work-item merges.
+    #: Most products of a row that one work-item merges.
     max_item_products: int = number(1 << 10, "products", evidence=_H100)
-    #: Heads that one work-item compares for the longest row, unless rows of C compress.
+    #: Most heads that one work-item compares for the longest row of A, unless rows of C compress.
     max_item_steps: int = number(1 << 11, "heads", evidence=_H200)
     #: Longest row of A that one work-item merges if it compares at most `max_item_steps` heads and no team merges rows.
     max_light_length: int = number(24, "entries", on_cores=0, most=64, evidence=_H200)
-    #: Entries of the longest row that a team merges speculatively.
+    #: Longest row of A, in entries, that a team merges in a speculation.
     max_speculative_length: int = number(512, "entries", on_cores=0, evidence=_H100)
-    #: The longest row times all products, above which the analysis is a small part of the whole.
+    #: Longest row of A times all products, above which no speculation is worthwhile: the analysis is a small part of the whole.
     max_speculative_work: int = number(1 << 34, "products", evidence=_H100)
-    #: The longest row by the mean one, up to which rows count as uniform.
+    #: Longest row of A by the mean row, up to which rows count as uniform.
     max_longest_by_mean: float = number(2.0, "mean rows", evidence=_H100)
-    #: Share of entries with the next column before them, from which on rows of C compress.
+    #: Least share of A's entries in a column beside that of the entry before, from which on rows of C compress.
     min_adjacent_share: float = number(0.25, "share of entries", evidence=_H100)
-    #: Share of such entries from which on neighbouring rows share rows of B that are staged in local memory.
+    #: Least share of A's entries in a column beside that of the entry before, from which on rows of B are staged in local memory.
     min_staged_share: float = number(0.25, "share of entries", on_cores=_NEVER, evidence=_H100)
-    #: The longest row by the mean one, above which rows are listed by bins while the host waits for the analysis.
+    #: Longest row of A by the mean row, above which rows are listed by bins while the host waits for the analysis.
     min_listed_by_mean: float = number(2.0, "mean rows", on_cores=_NEVER, evidence=_H100)
-    #: Products to an entry of C from which on rows stay merged that are speculated to be alike.
+    #: Least products to an entry of C, from which on rows stay merged after a speculation.
     min_merged_compression: float = number(3.0, "products to an entry of C", evidence=_H100)
-    #: Rows of a bin that go to the next bin of their method, as a launch takes longer than they do.
+    #: Least rows of a bin that is not joined with the next bin of its method, as a launch takes longer than fewer rows.
     max_joined_rows: int = number(1 << 10, "rows", evidence=_H100)
-    #: Places for products that are sorted in vain if sorted rows go to the next bin.
+    #: Most places without products that are sorted in vain if the rows of a sorting bin go to the next bin.
     max_joined_places: int = number(1 << 21, "places", evidence=_H100)
-    #: Work-groups to a compute unit whose few long rows leave room for a side queue.
+    #: Most long rows to a compute unit, a work-group each, that leave room for other rows on a side queue.
     max_side_groups: float = number(4.0, "work-groups to a compute unit", on_cores=0.0, evidence=_H100)
-    #: Products to an entry of C up to which C is allocated by its upper bound.
+    #: Most products to an entry of C, up to which C is allocated by its upper bound.
     max_upper_compression: float = number(1.25, "products to an entry of C", on_cores=64.0, evidence=_H100)
-    #: Products of the mean row up to which C is allocated by its upper bound.
+    #: Most products of the mean row, up to which C is allocated by its upper bound.
     max_upper_mean: float = number(16.0, "products", on_cores=512.0, evidence=_H100)
-    #: The share of the upper bound of C's entries that uneven rows have.
+    #: Expected entries of C, as a share of their upper bound, if rows are uneven.
     expected_fill: float = number(0.5, "share of the upper bound", on_cores=0.0, most=1, evidence=_H100)
-    #: Products of a row that one work-item of "esc-local" sorts in registers.
+    #: Most products of a row that one work-item of "esc-local" sorts in registers.
     esc_item_products: int = number(32, "products", least=1, most=32, evidence=_H100)
-    #: Products of a row that a sub-group sorts.
+    #: Most products of a row that a sub-group of "esc-local" sorts.
     esc_team_products: int = number(736, "products", least=2, most=65535, evidence=_H100)
-    #: Products of a row that a work-group sorts in local memory.
+    #: Most products of a row that a work-group of "esc-local" sorts in local memory.
     esc_group_products: int = number(6144, "products", least=3, most=65535, evidence=_H100)
-    #: Products of a lane that sorts, if a row has more than a few: a power of two.
+    #: Products to a lane of a team that sorts, if a row has more than a few: a power of two.
     sort_items: int = number(4, "products", least=2, most=32, power=True, evidence=_H100)
-    #: Heads of a lane of a team that merges: a power of two.
+    #: Heads to a lane of a team that merges: a power of two.
     merge_items: int = number(8, "heads", least=2, most=64, power=True, evidence=_H100)
-    #: Heads of a lane down to which rows have more lanes, if the device has work-items left: a power of two.
+    #: Least heads to a lane of a team that merges, if the device has work-items left for more lanes: a power of two.
     min_merge_items: int = number(4, "heads", on_cores=8, least=1, most=64, power=True, evidence=_H200)
-    #: Entries of a row of A that one work-item merges in a bin: a power of two.
+    #: Longest row of A, in entries, of the bin whose rows one work-item each merges: a power of two.
     merge_item_length: int = number(16, "entries", least=1, most=64, power=True, evidence=_H100)
-    #: Lanes of a team that merges: a power of two.
+    #: Most lanes of a team that merges: a power of two.
     max_merge_lanes: int = number(32, "lanes", least=1, most=64, power=True, evidence=_H100)
-    #: Products of the largest bin of "reg-hash": a power of two, as for all bins of hashing.
+    #: Most products of a row in the largest bin of "reg-hash": a power of two.
     max_hash_products: int = number(512, "products", least=2, most=1 << 15, power=True)
-    #: Products of the largest bin of "hash": a power of two.
+    #: Most products of a row in the largest bin of "hash": a power of two.
     max_walked_products: int = number(1 << 12, "products", on_cores=512, least=2, most=1 << 15, power=True)
-    #: Products that a lane of "reg-hash" fetches at a time; a row has one lane for as many products.
+    #: Products that a lane of "reg-hash" fetches at a time; a row has a lane for every such number of products.
     hash_items: int = number(8, "products", on_cores=2, least=1, most=32, power=True)
-    #: Products of the largest bin of "large-hash".
+    #: Most products of a row in the largest bin of "large-hash": a power of two.
     max_large_products: int = number(1 << 15, "products", least=1 << 10, most=1 << 15, power=True)
     #: Work-items to a row of "large-hash".
     large_hash_lanes: int = number(128, "work-items", on_cores=1, least=1, most=1 << 10, power=True)
     #: Products that a work-item of "large-hash" fetches at a time.
     large_hash_items: int = number(4, "products", on_cores=2, least=1, most=32)
-    #: Slots of the tables of "large-hash" with sums, if local memory holds them: a power of two.
+    #: Most slots of a hash table with sums of "large-hash", if local memory holds them: a power of two.
     max_slots: int = number(1 << 11, "slots", least=128, most=1 << 14, power=True)
-    #: Columns of the narrowest bin of "dense-span": a power of two.
+    #: Widest span of a row in the narrowest bin of "dense-span", in columns: a power of two.
     min_span: int = number(512, "columns", least=32, most=1 << 15, power=True)
-    #: Columns of the widest bin of "dense-span": a power of two.
+    #: Widest span of a row in the widest bin of "dense-span", in columns: a power of two.
     max_span: int = number(1 << 12, "columns", least=32, most=1 << 15, power=True)
-    #: Columns from which on local memory has to hold two rows: a team by itself leaves a compute unit idle.
+    #: Span of columns from which on local memory has to hold two rows, as one team by itself leaves a compute unit idle.
     min_paired_span: int = number(1 << 11, "columns")
     #: Entries of a row of A that "dense-span" reads at a time.
     span_entries: int = number(64, "entries", least=1, most=1 << 10)
-    #: Loads in flight of a lane of "dense-span".
+    #: Loads that a lane of "dense-span" has in flight.
     span_loads: int = number(2, "loads", least=1, most=32)
-    #: Call of a plan that begins a list of products, which takes a GPU as long as some products.
+    #: Call of a plan that begins the list of products, whose making takes a GPU as long as some calls.
     list_after: int = number(5, "products", least=1, most=1 << 31)
-    #: Call of a plan that begins a list of products if most rows are merged, where a list saves less.
+    #: Call of a plan that begins the list of products if most rows are merged, for which the list saves less.
     list_after_merged: int = number(25, "products", least=1, most=1 << 31)
-    #: A list is made only if making it takes at most this share of the device's memory.
+    #: Most memory that making the list of products may take, as a share of the device's.
     list_made_share: float = number(1 / 2, "share of the memory", most=1)
-    #: A list is made only if it keeps at most this share of the device's memory.
+    #: Most memory that the list of products may keep, as a share of the device's.
     list_kept_share: float = number(1 / 8, "share of the memory", most=1)
-    #: Work-group of the kernel that reads a list.
+    #: Work-group of the kernel that makes values by the list of products.
     list_group: int = number(128, "work-items", least=1)
-    #: Products to a work-item of the kernel that reads a list.
+    #: Products to a work-item of the kernel that makes values by the list of products.
     list_items: int = number(8, "products", least=1, power=True)
-    #: Products to a work-item of the kernel that reads a list if entries have few products: more tiles are resident then.
+    #: Products to a work-item of the same kernel if entries of C have few products, so that more tiles are resident.
     list_few_items: int = number(4, "products", least=1, power=True)
-    #: Products to an entry of C below which entries have few products.
+    #: Products to an entry of C, below which the list of products has smaller tiles.
     list_few_products: float = number(2.0, "products to an entry of C")
-    #: Most products of a row that one work-item merges in a speculation.
+    #: Most products of a mean row, or entries of B's longest row, that one work-item merges in a speculation.
     max_speculated: int = number(256, "products", least=1)
-    #: Most partial sums of the number of entries that a speculation reports.
+    #: Most partial sums of C's entries that a speculation reports.
     max_partial_sums: int = number(900, "sums")
-    #: On CPU devices, longest row of C that is moved sooner than counted: rows of multigrid's products.
+    #: Longest row of C, in entries, that a CPU device moves in less time than it counts, as in multigrid's products.
     max_moved: int = number(96, "entries")
-    #: Number of slices up to which their sizes do not matter.
+    #: Number of slices of "esc", up to which their sizes do not matter.
     few_slices: int = number(16, "slices")
-    #: Products of the mean slice below which its launches take longer than its work.
+    #: Products of the mean slice of "esc", below which its launches take longer than its work.
     min_slice_products: int = number(1 << 13, "products")
 
     def __post_init__(self) -> None:
-        """Check that bins of these sizes exist, too."""
+        """Check that the limits of bins rise, beside the single thresholds."""
         super().__post_init__()
         if not self.esc_item_products < self.esc_team_products < self.esc_group_products:
             raise ValueError("esc_item_products, esc_team_products, esc_group_products: must rise")
@@ -151,7 +152,7 @@ class Thresholds(thresholds.Thresholds):
 
 
 def thresholds_of(device: Device, types: KernelTypes) -> Thresholds:
-    """Return the thresholds of the profiles for a device, and for the dtype of C's values."""
+    """Return the thresholds that a tuner tries, or else the profile's for a device and the dtype of C's values."""
     supposed_thresholds = supposed()
     if supposed_thresholds is not None:
         return supposed_thresholds
@@ -161,7 +162,7 @@ def thresholds_of(device: Device, types: KernelTypes) -> Thresholds:
 
 @contextmanager
 def override_thresholds(thresholds: Thresholds) -> Iterator[None]:
-    """Decide by other thresholds than the profiles', as the tuner does."""
+    """Replace the profiles' thresholds inside the block, as the tuner does."""
     token = _supposed.set(thresholds)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The seconds of a product's phases."""
+"""A timer of a product's phases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["UNTIMED", "Timer"]
 
 
 class Timer:
-    """The seconds that each phase takes, by the host's clock; the queue is finished at the end of each.
+    """The seconds that each phase of a product takes, by the host's clock; the queue is finished at the end of a phase.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ class Timer:
             self._begin = time.perf_counter()
 
     def end_phase(self, phase: str) -> None:
-        """Add the time since the phase before end_phase to a phase."""
+        """Add the time since the end of the phase before to a phase."""
         if self._queue is not None:
             self._queue.finish()
             begin, self._begin = self._begin, time.perf_counter()
             self.seconds[phase] = self.seconds.get(phase, 0.0) + self._begin - begin
 
 
-#: Measures nothing.
+#: Timer that measures nothing.
 UNTIMED = Timer(None)

@@ -1,4 +1,4 @@
-"""C allocated by its upper bound and compacted afterwards."""
+"""C in the room of its upper bound, and its compaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clsparse_py._operations.spgemm.kernels import OfProduct
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Compaction", "CompactionChunked", "enqueue_compaction", "fits", "new_loose"]
+__all__ = ["Compaction", "CompactionChunked", "enqueue_compaction", "new_loose", "upper_bound_fits"]
 
 
 @kernel
@@ -28,13 +28,14 @@ class Compaction(OfProduct):
 
     template = "spgemm/compact"
 
-    #: Entries that a work-item moves at a time, and in all.
+    #: Entries that a work-item moves at a time.
     ITEMS: ClassVar[int] = 4
+    #: Entries that a work-item moves in all.
     ALL: ClassVar[int] = 8
 
     @property
     def tile(self) -> int:
-        """Entries of a work-group."""
+        """Entries of C that a work-group moves."""
         return self.work_group * self.ALL
 
     @override
@@ -51,15 +52,15 @@ class CompactionChunked(OfProduct):
     variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
 
-def fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
-    """Return whether the workspace has the bytes for C by its upper bound, and for what makes its rows."""
+def upper_bound_fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
+    """Return whether the workspace holds C in the room of its upper bound, and the workspace of the bins' accumulators."""
     room, least = product.upper_bytes, max((bin_.min_bytes for bin_ in bins), default=0)
     spare = product.free if product.allow_upper_bound else product.spare(int(work.n_products / work.compression))
     return room + max(room, least) <= product.free and room + least <= spare
 
 
 def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
-    """Return new arrays in which each row has room for all its products; ``counts`` takes its entries."""
+    """Return new arrays for C in which a row has room for all its products; ``counts`` takes the rows' numbers of entries."""
     index, n = product.kind.c_index, product.n_products
     begins = chain.scratch(product.shape[0] + 1, index)
     enqueue_scan(chain, product.products, begins, product.shape[0], kind="pointers")
@@ -69,7 +70,7 @@ def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
 def enqueue_compaction(
     chain: Chain, product: Product, loose: Result, C: Result, nnz: int, chunks: tuple[int, cl_array.Array] | None
 ) -> None:
-    """Enqueue C's columns and values, of rows that were made with room: each by itself, or in ``chunks``."""
+    """Enqueue the compaction of C's columns and values, entry by entry, or chunk by chunk if rows were made in ``chunks``."""
     if not nnz:
         return
     rooms, types = (loose.indptr, loose.indices, loose.data), product.types

@@ -27,7 +27,7 @@ __all__ = [
 
 #: Most unknowns of a coarsest matrix that a work-group inverts: LAPACK's threads on the host spin, or wait, for milliseconds.
 MAX_INVERTED = 256
-#: Work-items that share a row of the matrix that is inverted.
+#: Work-items that share a row while a work-group inverts the coarsest matrix.
 _INVERTING_LANES = 32
 #: Entries of a prolongator's row for which a work-item has local memory.
 _ROOM = 16

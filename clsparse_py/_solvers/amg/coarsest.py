@@ -25,7 +25,7 @@ __all__ = ["compute_inverse_values", "invert_coarsest", "invert_on_host"]
 _MAX_DENSE = 5000
 #: Work-items of the work-group that inverts the coarsest matrix on GPUs.
 _WORK_GROUP = 1024
-#: Units of rounding that count as none: of the asymmetry, and of the least pivot, of the coarsest matrix.
+#: Tolerance in units of rounding of the tests whether the coarsest matrix is Hermitian, and far from singular.
 _ROUNDING = 1000
 
 
@@ -38,7 +38,7 @@ def invert_coarsest(A: csr_array) -> csr_array:
         The matrix is too large, or has values that are not finite.
     """
     n, values = A.shape[0], compute_inverse_values(A)
-    indices, indptr = (copy_to_device(A.queue, "an inverse", part) for part in _dense_structure(n))
+    indices, indptr = (copy_to_device(A.queue, "an inverse", part) for part in _make_dense_structure(n))
     return csr_array.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), values)
 
 
@@ -67,7 +67,7 @@ def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Arra
     return inverse if is_definite and np.isfinite(largest + greatest) else None
 
 
-def _dense_structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _make_dense_structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the columns and row pointers of a dense n x n matrix in CSR form."""
     return np.tile(np.arange(n, dtype=np.int32), n), n * np.arange(n + 1, dtype=np.int32)
 
@@ -87,7 +87,7 @@ def invert_on_host(A: Any) -> Any:
     if not np.isfinite(dense).all():
         raise ValueError("A: has values that are not finite, or too large")
     inverse = _pseudoinvert(dense) if n else dense
-    return scipy.sparse.csr_array((inverse.ravel(), *_dense_structure(n)), shape=(n, n))
+    return scipy.sparse.csr_array((inverse.ravel(), *_make_dense_structure(n)), shape=(n, n))
 
 
 def _pseudoinvert(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -69,17 +69,17 @@ class _Room:
             self._chain.copy(inverse, _cast_vector(self._level.inverse(), inverse.dtype), inverse.size)
         return True
 
-    def vector(self, name: str) -> cl_array.Array:
+    def get_vector(self, name: str) -> cl_array.Array:
         """Return the level's vector of a name, allocated at the first call."""
         if name not in self._vectors:
             self._vectors[name] = self.sweeps.vector()
         return self._vectors[name]
 
-    def inverse(self, smoother: Smoother) -> cl_array.Array:
+    def get_scaling(self, smoother: Smoother) -> cl_array.Array:
         """Return the vector by which a smoother scales residuals: the inverse of the diagonal, or ones."""
         name = "inverse" if smoother.scaled else "ones"
         if name not in self._vectors:
-            inverse = self.vector(name)
+            inverse = self.get_vector(name)
             if smoother.scaled:
                 self._chain.copy(inverse, _cast_vector(self._level.inverse(), inverse.dtype), inverse.size)
             else:
@@ -90,7 +90,7 @@ class _Room:
         """Return the command of a pass over vectors; ``part`` numbers the coefficients of both smoothers."""
         return self.sweeps.bind(step, part, 0, **vectors)
 
-    def parts(self, is_after: bool) -> range:
+    def get_parts(self, is_after: bool) -> range:
         """Return the numbers of a smoother's coefficients among the coefficients of both smoothers of the level."""
         n_before, n_after = (0 if smoother is None else len(smoother.coefficients) for smoother in self.smoothers)
         return range(n_before, n_before + n_after) if is_after else range(n_before)
@@ -180,7 +180,7 @@ class Workspace:
     def bind_residual(self, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array) -> list[Command]:
         """Return the commands that compute ``r = b - A x`` and begin the sum of its squares."""
         level = self._rooms[0]
-        A, q = level.A, level.vector("q")
+        A, q = level.A, level.get_vector("q")
         return self._cache_commands(
             ("residual",), b, lambda: [bind_product(self.queue, A, x, q), level.bind(passes.RESIDUAL_NORM, b=b, q=q, r=r)]
         )
@@ -220,7 +220,9 @@ class Workspace:
         key = number, kind, repeats, from_zero
         if key not in self._known:
             level = self._rooms[number]
-            self._known[key] = self._bind_level(number, kind, repeats, level.vector("b"), level.vector("x"), from_zero=from_zero)
+            self._known[key] = self._bind_level(
+                number, kind, repeats, level.get_vector("b"), level.get_vector("x"), from_zero=from_zero
+            )
         return self._known[key]
 
     def _bind_level(
@@ -239,12 +241,12 @@ class Workspace:
             return [bind_product(self.queue, self._coarse, b, x)]
         level, below = self._rooms[number], self._rooms[number + 1]
         commands = self._bind_smoother(level, False, b, x, from_zero=from_zero, r=r)
-        q, residual = level.vector("q"), level.vector("r")
+        q, residual = level.get_vector("q"), level.get_vector("r")
         commands.append(bind_product(self.queue, level.A, x, q))
         commands.append(level.bind(passes.RESIDUAL, b=b, q=q, r=residual))
-        commands.append(bind_product(self.queue, level.R, residual, below.vector("b")))
+        commands.append(bind_product(self.queue, level.R, residual, below.get_vector("b")))
         commands += self._bind_correction(number + 1, kind, repeats)
-        commands.append(bind_product(self.queue, level.P, below.vector("x"), x, adds=True))
+        commands.append(bind_product(self.queue, level.P, below.get_vector("x"), x, adds=True))
         return commands + self._bind_smoother(level, True, b, x)
 
     def _bind_correction(self, number: int, kind: str, repeats: int) -> list[Command]:
@@ -261,8 +263,8 @@ class Workspace:
     def _bind_k_cycle(self, number: int, kind: str, repeats: int) -> list[Command]:
         """Return the commands of two conjugate gradient steps on a level, preconditioned by a cycle on the same level."""
         level = self._rooms[number]
-        b, x = level.vector("b"), level.vector("x")
-        directions = [(level.vector(f"p{i}"), level.vector(f"q{i}")) for i in (0, 1)]
+        b, x = level.get_vector("b"), level.get_vector("x")
+        directions = [(level.get_vector(f"p{i}"), level.get_vector(f"q{i}")) for i in (0, 1)]
 
         def solve(p: cl_array.Array, q: cl_array.Array) -> list[Command]:
             """Return the commands that make the direction p by a cycle, and ``q = A p``."""
@@ -297,7 +299,7 @@ class Workspace:
     ) -> list[Command]:
         """Return the commands of a level's smoother, before or after the coarse correction; r is the residual of x, or None."""
         commands: list[Command] = []
-        smoother, parts = level.smoothers[is_after], level.parts(is_after)
+        smoother, parts = level.smoothers[is_after], level.get_parts(is_after)
         steps = 0 if smoother is None else smoother.iterations
         if from_zero and (not steps or (smoother is not None and len(smoother.coefficients) > 1)):
             commands.append(functools.partial(level.sweeps.fill, x))
@@ -305,7 +307,7 @@ class Workspace:
             assert smoother is not None
             residual = (b if from_zero else r) if not step else None
             is_first = from_zero and not step
-            inverse = level.inverse(smoother)
+            inverse = level.get_scaling(smoother)
             if len(smoother.coefficients) == 1:
                 commands += self._bind_jacobi(level, parts[0], b, x, residual, inverse, is_first)
             else:
@@ -326,7 +328,7 @@ class Workspace:
         if r is not None:
             step = passes.JACOBI_BEGIN if is_first else passes.JACOBI_OF_RESIDUAL
             return [level.bind(step, gain, r=r, inverse=inverse, x=x)]
-        q = level.vector("q")
+        q = level.get_vector("q")
         return [bind_product(self.queue, level.A, x, q), level.bind(passes.JACOBI, gain, b=b, q=q, inverse=inverse, x=x)]
 
     def _bind_polynomial(
@@ -340,11 +342,11 @@ class Workspace:
     ) -> list[Command]:
         """Return the commands of a step of a polynomial smoother; r is the residual of x, or None."""
         first, *between, last = parts
-        q, s, h = (level.vector(name) for name in ("q", "s", "h"))
+        q, s, h = (level.get_vector(name) for name in ("q", "s", "h"))
         multiply = bind_product(self.queue, level.A, h, q)
         commands: list[Command] = []
         if r is None:
-            r = level.vector("r")
+            r = level.get_vector("r")
             commands += [bind_product(self.queue, level.A, x, q), level.bind(passes.RESIDUAL, b=b, q=q, r=r)]
         commands.append(level.bind(passes.POLYNOMIAL_BEGIN, first, r=r, inverse=inverse, s=s, h=h))
         for gain in between:

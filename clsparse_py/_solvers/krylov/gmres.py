@@ -48,7 +48,7 @@ class _Rotations:
         return float(abs(self.right[k + 1]))
 
     def solution(self) -> np.ndarray[Any, Any]:
-        """Return the coefficients of the basis vectors; undetermined ones are 0."""
+        """Return the coefficients of the basis vectors in the solution; undetermined coefficients are 0."""
         n = len(self._rotations)
         y = self.right[:n].copy()
         if self.R[n - 1, n - 1] == 0:

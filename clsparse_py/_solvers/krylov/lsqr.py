@@ -105,6 +105,8 @@ def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, .
     """
     state = bidiagonal.Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
+    if variance is not None:
+        sweeps.fill(variance)
     if alpha * beta == 0 or problem.maxiter < 1:
         return 0, 0, *zip((beta, beta, 0.0, 0.0, alpha * beta, 0.0), *_UNITS, strict=True)
     values: dict[str, Any] = {"alpha": alpha, "beta": beta, "rhobar": alpha, "phibar": beta, "cs2": -1}
@@ -116,7 +118,6 @@ def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, .
     if variance is None:
         stop, itn, *norms = state.run(_LEFT, _RIGHT, _UPDATE, w=w)
     else:
-        sweeps.fill(variance)
         stop, itn, *norms = state.run(_LEFT, _RIGHT, _UPDATE_OF_VARIANCE, w=w, var=variance)
         problem.scaling.ldexp(variance, -2 * (problem.scaling.A.exponent or 0))
     return int(stop) if stop > 0 else 7, int(itn), *zip(norms, *_UNITS, strict=True)

@@ -140,7 +140,7 @@ def minres(system: System) -> int:
         sweeps.fill(vector)
     eps = np.finfo(system.dtype)
     beta = np.sqrt(square)
-    # The factor by which the residual has to fall; the norm beta, which is the residual's without M, falls with it.
+    # ``fall`` is the factor by which the residual's norm has to fall; beta, the same norm if there is no M, falls with it.
     with np.errstate(all="ignore"):
         fall = float(np.sqrt(system.bound(totals["bb"]) / totals["rr"].real)) * (_SAFETY if system.again and M is not None else 1)
     sweeps.set(

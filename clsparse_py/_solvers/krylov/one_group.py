@@ -103,7 +103,7 @@ class Iterations(Parameters):
     dtype : str
         As of `Sweep`.
     portability : Portability
-    of : Script
+    script : Script
     layout : Layout
     matrices : tuple of (str, str)
         The name of each matrix, and NumPy's name of the dtype of its indices: none of a diagonal.
@@ -113,25 +113,27 @@ class Iterations(Parameters):
 
     dtype: str
     portability: Portability
-    of: Script
+    script: Script
     layout: Layout
     matrices: tuple[tuple[str, str], ...]
 
     @classmethod
-    def legal(cls, device: Device, dtype: str, of: Script, layout: Layout, matrices: tuple[tuple[str, str], ...]) -> Iterations:
+    def legal(
+        cls, device: Device, dtype: str, script: Script, layout: Layout, matrices: tuple[tuple[str, str], ...]
+    ) -> Iterations:
         """Return the record of a script's kernel that suits a device."""
         group = (
             1
             if device.lanes_are_loops
             else 1 << min(Thresholds.of(device).together_group, device.max_work_group).bit_length() - 1
         )
-        return cls(group, dtype, device.portability.at_most(group), of, layout, matrices)
+        return cls(group, dtype, device.portability.at_most(group), script, layout, matrices)
 
     @property
     @override
     def name(self) -> str:
         matrices = "_".join(f"{matrix}_{index or 'diagonal'}" for matrix, index in self.matrices)
-        return f"iterations_{self.of.name}_{self.dtype}_{matrices}_wg{self.work_group}"
+        return f"iterations_{self.script.name}_{self.dtype}_{matrices}_wg{self.work_group}"
 
     @property
     @override
@@ -140,7 +142,7 @@ class Iterations(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        max_sums = max(len(step.sums) for step in (*self.of.steps, self.of.ending, *_CHECK) if isinstance(step, Pass))
+        max_sums = max(len(step.sums) for step in (*self.script.steps, self.script.ending, *_CHECK) if isinstance(step, Pass))
         return {
             "work_group": self.work_group,
             "most": np.finfo(self.dtype).maxexp - 2,
@@ -149,13 +151,13 @@ class Iterations(Parameters):
             "boxes": max(-(-max_sums // 8), 1),
             "scalars": self.layout.scalars,
             "sums": self.layout.sums,
-            "carried": self.of.carried,
+            "carried": self.script.carried,
             "told": self.layout.told,
-            "steps": self.of.steps,
-            "going": self.of.going,
-            "ending": self.of.ending,
+            "steps": self.script.steps,
+            "going": self.script.going,
+            "ending": self.script.ending,
             "check": _CHECK,
-            "vectors": self.of.vectors,
+            "vectors": self.script.vectors,
             "matrices": tuple((matrix, index and OPENCL_TYPES[index]) for matrix, index in self.matrices),
         }
 
@@ -168,9 +170,9 @@ class Iterations(Parameters):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        for of, layout in _declared:
-            indices = (("A", arithmetic.index), ("M", ""))[: len(of.matrices)]
-            yield of.name, cls.legal(device, arithmetic.floating, of, layout, indices)
+        for script, layout in _declared:
+            indices = (("A", arithmetic.index), ("M", ""))[: len(script.matrices)]
+            yield script.name, cls.legal(device, arithmetic.floating, script, layout, indices)
 
 
 def iterate_together(

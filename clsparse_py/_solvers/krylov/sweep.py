@@ -123,7 +123,7 @@ class Sweep(Parameters):
     portability : Portability
     unroll : int
         Entries that a work-item has in flight.
-    of : Pass
+    vector_pass : Pass
     layout : Layout
     """
 
@@ -132,46 +132,46 @@ class Sweep(Parameters):
     dtype: str
     portability: Portability
     unroll: int
-    of: Pass
+    vector_pass: Pass
     layout: Layout
 
     @classmethod
-    def legal(cls, device: Device, dtype: str, of: Pass, layout: Layout) -> Sweep:
+    def legal(cls, device: Device, dtype: str, vector_pass: Pass, layout: Layout) -> Sweep:
         """Return the record of a pass's kernel that suits a device."""
         limits = Thresholds.of(device)
         if device.lanes_are_loops:
-            return cls(1, dtype, device.portability.at_most(1), limits.unroll, of, layout)
+            return cls(1, dtype, device.portability.at_most(1), limits.unroll, vector_pass, layout)
         group = 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
-        words = (len(of.reads) + len(of.updates)) * np.dtype(dtype).itemsize // 4
+        words = (len(vector_pass.reads) + len(vector_pass.updates)) * np.dtype(dtype).itemsize // 4
         unroll = min(limits.unroll, 1 << max(limits.registers // max(words, 1), 1).bit_length() - 1)
-        return cls(group, dtype, device.portability, unroll, of, layout)
+        return cls(group, dtype, device.portability, unroll, vector_pass, layout)
 
     @property
     @override
     def name(self) -> str:
-        return f"sweep_{self.of.name}_{self.dtype}_wg{self.work_group}_u{self.unroll}"
+        return f"sweep_{self.vector_pass.name}_{self.dtype}_wg{self.work_group}_u{self.unroll}"
 
     @property
     @override
     def prelude(self) -> str:
-        addition = ("fmax(a, b)",) if self.of.largest else ()
+        addition = ("fmax(a, b)",) if self.vector_pass.largest else ()
         return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype), *addition)])
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        of, scalars, sums = self.of, self.layout.scalars.index, self.layout.sums.index
+        vector_pass, scalars, sums = self.vector_pass, self.layout.scalars.index, self.layout.sums.index
         return {
             "work_group": self.work_group,
             "n_scalars": len(self.layout.scalars),
             "n_sums": len(self.layout.sums),
             "needs_box": self.work_group > self.portability.lane_width,
             "unroll": self.unroll,
-            "vector_pass": of,
-            "takes": tuple((name, scalars(name)) for name in of.takes),
-            "totals": tuple((name, sums(name)) for name in of.totals),
-            "sums": tuple((name, sums(name), expression) for name, expression in of.sums),
-            "keeps": tuple((name, scalars(name), expression) for name, expression in of.keeps),
-            "tells": tuple((self.layout.told.index(name), expression) for name, expression in of.tells),
+            "vector_pass": vector_pass,
+            "takes": tuple((name, scalars(name)) for name in vector_pass.takes),
+            "totals": tuple((name, sums(name)) for name in vector_pass.totals),
+            "sums": tuple((name, sums(name), expression) for name, expression in vector_pass.sums),
+            "keeps": tuple((name, scalars(name), expression) for name, expression in vector_pass.keeps),
+            "tells": tuple((self.layout.told.index(name), expression) for name, expression in vector_pass.tells),
         }
 
     @override
@@ -183,8 +183,8 @@ class Sweep(Parameters):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        for of, layout in _declared:
-            yield of.name, cls.legal(device, arithmetic.floating, of, layout)
+        for vector_pass, layout in _declared:
+            yield vector_pass.name, cls.legal(device, arithmetic.floating, vector_pass, layout)
 
 
 def _round_up(n: int, step: int) -> int:
@@ -321,7 +321,7 @@ class Sweeps:
 
     def set_all(self, values: np.ndarray[Any, Any]) -> None:
         """Enqueue setting the scalars of the first sets to values in the order of memory, which are copied."""
-        # The event refers to the copy. Store the event, as its destructor would wait.
+        # The event of the command refers to the copied values, and is stored itself, as its destructor would wait.
         self._setting = submit(
             "scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, values.copy(), is_blocking=False
         )  # fmt: skip

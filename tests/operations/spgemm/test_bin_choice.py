@@ -14,9 +14,8 @@ from made_up_products import PLENTY, TYPES, device, kind_on
 from clsparse_py._decisions import profiles
 from clsparse_py._device.device import Device
 from clsparse_py._operations.spgemm.analysis import Work
-from clsparse_py._operations.spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures, choose, takers
+from clsparse_py._operations.spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures, bins_of_method, choose
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._operations.spgemm.choice import Choice, parse_choice
 from clsparse_py._operations.spgemm.decide import Decision, Reason
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
@@ -26,7 +25,7 @@ from clsparse_py._operations.spgemm.methods.hash import Hash
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.methods.sort import Sort
 from clsparse_py._operations.spgemm.row_partition import refine
-from clsparse_py._operations.spgemm.strategy import bins_for, parse
+from clsparse_py._operations.spgemm.strategy import Choice, bins_for, parse, parse_choice
 
 Share = tuple[Any, int]
 
@@ -140,7 +139,7 @@ def test_a_leaf_is_an_accumulator_of_a_method(by_tree: Callable[[object], Kind])
     assert rulings[0].why == "profile made-up: bin_products <= 64"
     # Rows of more products than any bin of the method takes stay.
     many = work({number[None]: 3}, len(bins), 10**7, 1 << 20)
-    assert choose(kind, product(), bins, many, PLENTY).bins == list(bins)
+    assert choose(kind, product(), bins, many, PLENTY)[0] == list(bins)
 
 
 def test_bins_are_made_together_or_handed_on(by_tree: Callable[[object], Kind]) -> None:
@@ -160,10 +159,10 @@ def test_bins_are_made_together_or_handed_on(by_tree: Callable[[object], Kind]) 
 
 def test_what_a_method_needs_is_there(by_tree: Callable[[object], Kind]) -> None:
     gpu, cpu = by_tree({"take": "given"}), Kind(device("cpu"), TYPES)
-    assert [bin_.method for bin_ in takers(cpu, "dense", 10**6, PLENTY)] == ["dense"]
-    assert takers(cpu, "dense", 10**6, Budget(1 << 40, 1 << 20)) == ()
-    assert takers(gpu, "dense-windows", 10**6, PLENTY) == (FILLED,)
-    assert [bin_.max_products for bin_ in takers(gpu, "esc-local", 10**6, Budget(1 << 12, 1 << 12))][-1] is None
+    assert [bin_.method for bin_ in bins_of_method(cpu, "dense", 10**6, PLENTY)] == ["dense"]
+    assert bins_of_method(cpu, "dense", 10**6, Budget(1 << 40, 1 << 20)) == ()
+    assert bins_of_method(gpu, "dense-windows", 10**6, PLENTY) == (FILLED,)
+    assert [bin_.max_products for bin_ in bins_of_method(gpu, "esc-local", 10**6, Budget(1 << 12, 1 << 12))][-1] is None
 
 
 @pytest.mark.parametrize("label", ["", "fast", "given:together", "hash:3", "reg-merge:16:1:1"])

@@ -10,9 +10,8 @@ from made_up_products import PLENTY, TYPES, device, kind_on, limits, square
 from clsparse_py._build.plain import plainly
 from clsparse_py._device.device import Portability
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._operations.spgemm.all_rows import staged_entries
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._operations.spgemm.decide import Decision, decide, is_uneven, speculation_for
+from clsparse_py._operations.spgemm.decide import Decision, decide, is_uneven, speculation_for, staged_entries
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.esc import Esc

@@ -15,7 +15,7 @@ from scratch import count_buffers
 from clsparse_py import Semiring, csr_array, min_plus, or_and, plus_pair, plus_times, spgemm, spgemm_plan
 from clsparse_py._device.device import describe
 from clsparse_py._operations.spgemm import mask as masks
-from clsparse_py._operations.spgemm.masked_entries import find_marked, move, pointers
+from clsparse_py._operations.spgemm.mask_writes import find_marked, marked_pointers, take_marked
 from clsparse_py._operations.spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
 from clsparse_py._run.launch import Chain
 from clsparse_py._tuner.masked_tunable import MaskedTunable
@@ -149,7 +149,7 @@ def test_each_kernel_gives_the_same(queue: cl.CommandQueue, ring: Semiring) -> N
     rng = np.random.default_rng(5)
     A, M = random_matrix((70, 70), 9, rng, np.int32), random_matrix((70, 70), 20, rng)
     left = device_matrix(queue, A)
-    product = masks.prepare_masked_operands(left, left, device_matrix(queue, M), ring).product
+    product = masks.prepare_masked_product(left, left, device_matrix(queue, M), ring)
     wanted = [masked_sum.get() for masked_sum in masks.sum_at_mask(queue, product)]
     assert 0 < wanted[1].sum() < M.nnz
     chain = Chain(queue)
@@ -318,9 +318,9 @@ def test_marked_entries_side_by_side(queue: cl.CommandQueue) -> None:
         assert (which.n, which.there) == (marks.sum(), share < 0.5)
         for room in (None, 1000):
             # In place in parts, if there is no more room: so of a copy.
-            result = move(queue, on_device.copy(), which, None, room)
+            result = take_marked(queue, on_device.copy(), which, None, room)
             np.testing.assert_array_equal(result.get(), values[marks != 0])
-        result = pointers(queue, indptr, which, None)
+        result = marked_pointers(queue, indptr, which, None)
         np.testing.assert_array_equal(result.get(), np.concatenate(([0], np.cumsum(marks)))[begins])
 
 

@@ -37,7 +37,7 @@ def listing() -> Listing:
         plan = spgemm_plan(left, right, **options)
         plan()
         # A CPU device would do without.
-        plan._list, plan._asks = plan._start_list(1), False
+        plan._list, plan._list_undecided = plan._start_list(1), False
         plan._list.now()
         return plan
 
@@ -146,7 +146,7 @@ def test_memory(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     for limit, is_listed in ((1 << 19, False), (1 << 26, True)):
         plan = spgemm_plan(left, right, memory_limit=limit)
         plan()
-        plan._asks = True
+        plan._list_undecided = True
         for factor in (2, 3, 4):
             C = plan(A.data * factor, B.data)
             assert_product(C, sp.csr_array((A.data * factor, A.indices, A.indptr), shape=A.shape), B)
@@ -167,8 +167,8 @@ def test_a_list_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch, plat
         raise MemoryError("no memory")
         yield
 
-    monkeypatch.setattr(product_list, "product_list", fails)
-    plan._list, plan._asks = plan._start_list(1), False
+    monkeypatch.setattr(product_list, "make_product_list", fails)
+    plan._list, plan._list_undecided = plan._start_list(1), False
     assert_product(plan(A.data, B.data), A, B)
     assert plan._list.is_done
     assert get_list(plan) is None
@@ -191,10 +191,10 @@ def test_which_rows_are_worth_it() -> None:
         ((sort,), soon), ((item,), None), ((team,), late), ((span,), None), ((item, sort), soon), ((sort, item), None),
         ((sort, span), None), ((span, team), late), ((team, sort), soon),
     ):  # fmt: skip
-        assert product_list.list_after(product, steps(*these), 900) == wanted
+        assert product_list.first_list_call(product, steps(*these), 900) == wanted
     for other in (product._replace(n_products=100_000), product._replace(n_products=1 << 31, memory_limit=1 << 50)):
-        assert product_list.list_after(other, steps(sort), 900) is None
-    assert product_list.list_after(product, steps(sort), 1 << 31) is None
+        assert product_list.first_list_call(other, steps(sort), 900) is None
+    assert product_list.first_list_call(product, steps(sort), 1 << 31) is None
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -204,7 +204,7 @@ def test_a_list_is_made_after_some_products(monkeypatch: pytest.MonkeyPatch, pla
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
     monkeypatch.setattr(product_list, "_reads_side_by_side", lambda _: False)
     list_from(monkeypatch, 3)
-    plan._asks = True
+    plan._list_undecided = True
     listed = []
     for factor in range(1, 7):
         assert_product(plan(A.data * factor, B.data), sp.csr_array((A.data * factor, A.indices, A.indptr), shape=A.shape), B)

@@ -15,23 +15,24 @@ from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, free_memory, memory_info, min_plus, plus_times, spgemm, spgemm_plan
 from clsparse_py._memory import pool
-from clsparse_py._operations.spgemm import METHODS, pipeline
+from clsparse_py._operations.spgemm import METHODS
+from clsparse_py._operations.spgemm.operands import Operands
 from clsparse_py._precision.semiring import SEMIRINGS
 
 pytestmark = pytest.mark.any_platform
 
-Operands = tuple[sp.csr_array, sp.csr_array]
+Pair = tuple[sp.csr_array, sp.csr_array]
 ALL = ("auto", *METHODS)
 
 
 @pytest.fixture
-def pair() -> Operands:
+def pair() -> Pair:
     rng = np.random.default_rng(8)
     return random_matrix((50, 40), 4, rng, np.float32), random_matrix((40, 60), 4, rng, np.float32)
 
 
 @pytest.fixture
-def on_device(queue: cl.CommandQueue, pair: Operands) -> tuple[csr_array, csr_array]:
+def on_device(queue: cl.CommandQueue, pair: Pair) -> tuple[csr_array, csr_array]:
     return device_matrix(queue, pair[0]), device_matrix(queue, pair[1])
 
 
@@ -67,14 +68,14 @@ def test_arguments(on_device: Any, function: Any, arguments: dict[str, Any], err
         function(**{**operands, **arguments})
 
 
-def test_semirings_that_a_dtype_does_not_have(queue: cl.CommandQueue, pair: Operands) -> None:
+def test_semirings_that_a_dtype_does_not_have(queue: cl.CommandQueue, pair: Pair) -> None:
     A, B = (csr_array(operand.astype(np.complex64), queue=queue) for operand in pair)
     for semiring in (semiring for semiring in SEMIRINGS.values() if semiring.ordered):
         with pytest.raises(TypeError, match=rf"{semiring.name}.*complex64"):
             spgemm(A, B, semiring=semiring)
 
 
-def test_contexts_that_differ(queue: cl.CommandQueue, pair: Operands, on_device: Any) -> None:
+def test_contexts_that_differ(queue: cl.CommandQueue, pair: Pair, on_device: Any) -> None:
     context = cl.Context([queue.device])  # kept: not every queue keeps its own
     other = csr_array(pair[1], queue=cl.CommandQueue(context))
     with pytest.raises(ValueError, match=r"^B: lives in another context than A"):
@@ -111,7 +112,7 @@ def test_a_structure_that_became_wrong(queue: cl.CommandQueue, on_device: Any) -
     ],
     ids=str,
 )
-def test_what_a_plan_refuses(on_device: Any, pair: Operands, arguments: dict[str, Any], error: type, message: str) -> None:
+def test_what_a_plan_refuses(on_device: Any, pair: Pair, arguments: dict[str, Any], error: type, message: str) -> None:
     plan = spgemm_plan(*on_device)
     sizes = {"a_data": pair[0].nnz, "b_data": pair[1].nnz}
     given = {
@@ -121,7 +122,7 @@ def test_what_a_plan_refuses(on_device: Any, pair: Operands, arguments: dict[str
         plan(**given)
 
 
-def test_out_is_a_result_of_the_plan(queue: cl.CommandQueue, pair: Operands, on_device: Any) -> None:
+def test_out_is_a_result_of_the_plan(queue: cl.CommandQueue, pair: Pair, on_device: Any) -> None:
     plan, other = spgemm_plan(*on_device), spgemm_plan(*on_device)
     for wrong in (other(), csr_array(pattern_product(*pair).astype(np.float32), queue=queue)):
         with pytest.raises(ValueError, match=r"^out: must be a matrix that this plan returned"):
@@ -140,12 +141,17 @@ def test_out_is_a_result_of_the_plan(queue: cl.CommandQueue, pair: Operands, on_
 # ---- limits
 
 
-def test_max_nnz_refuses_before_anything_is_allocated(on_device: Any, pair: Operands, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_max_nnz_refuses_before_anything_is_allocated(on_device: Any, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     nnz = pattern_product(*pair).nnz
     assert spgemm(*on_device, max_nnz=nnz).nnz == nnz
 
-    # Not by attribute: the function `spgemm` hides the package of its name.
-    monkeypatch.delattr(pipeline, "new_part")
+    new_part = Operands.new_part
+
+    def only_pointers(self: Operands, part: str, n: int, dtype: Any) -> Any:
+        assert part == "indptr"
+        return new_part(self, part, n, dtype)
+
+    monkeypatch.setattr(Operands, "new_part", only_pointers)
     with pytest.raises(ValueError, match=rf"^max_nnz: the product has {nnz:,} entries, more than {nnz - 1:,}"):
         spgemm(*on_device, max_nnz=nnz - 1)
     with pytest.raises(ValueError, match=r"^max_nnz: "):
@@ -186,7 +192,7 @@ class Failing:
         return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
 
 
-def test_allocation_of_the_result_fails(queue: cl.CommandQueue, pair: Operands) -> None:
+def test_allocation_of_the_result_fails(queue: cl.CommandQueue, pair: Pair) -> None:
     """At each allocation of C in turn; the operands are as they were, and the product succeeds afterwards."""
     A, B = pair
     for successes in range(3):
@@ -206,7 +212,7 @@ def test_allocation_of_the_result_fails(queue: cl.CommandQueue, pair: Operands) 
     assert_product(plan(), A, B)
 
 
-def test_kept_workspace_gives_way_to_the_result(queue: cl.CommandQueue, pair: Operands) -> None:
+def test_kept_workspace_gives_way_to_the_result(queue: cl.CommandQueue, pair: Pair) -> None:
     """C is allocated once what earlier calls kept is given back."""
     A, B = pair
     left, right = device_matrix(queue, A), device_matrix(queue, B)
@@ -225,7 +231,7 @@ def test_kept_workspace_gives_way_to_the_result(queue: cl.CommandQueue, pair: Op
 
 @pytest.mark.parametrize("method", ALL)
 def test_allocation_of_the_workspace_fails(
-    queue: cl.CommandQueue, pair: Operands, method: str, monkeypatch: pytest.MonkeyPatch
+    queue: cl.CommandQueue, pair: Pair, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At each piece of workspace in turn: the message is clear, nothing is kept, and the next product is right."""
     A, B = pair
@@ -269,7 +275,7 @@ def test_allocation_of_the_workspace_fails(
 
 
 @pytest.mark.parametrize("method", ALL)
-def test_nan_and_inf_stay_where_they_belong(queue: cl.CommandQueue, pair: Operands, method: str) -> None:
+def test_nan_and_inf_stay_where_they_belong(queue: cl.CommandQueue, pair: Pair, method: str) -> None:
     """They meet stored entries alone, never implicit zeros."""
     A, B = (operand.copy() for operand in pair)
     A.data[::7], A.data[3::11] = np.nan, np.inf

@@ -158,12 +158,12 @@ def test_threads(queue: cl.CommandQueue) -> None:
     S = uneven(rng)
     A = device_matrix(queue, S)
 
-    def multiply(factor: int) -> tuple[int, Any]:
-        B = A.with_values(A.data * np.float32(factor))
-        return factor, [A @ B for _ in range(5)][-1]
+    # PyOpenCL's own kernels, of which threads share one, make the values before the threads begin.
+    scaled = [A.with_values(A.data * np.float32(factor)) for factor in range(1, 25)]
 
     with ThreadPoolExecutor(8) as pool:
-        for factor, C in pool.map(multiply, range(1, 25)):
+        products = pool.map(lambda B: [A @ B for _ in range(5)][-1], scaled)
+        for factor, C in enumerate(products, 1):
             assert_product(C, S, factor * S)
 
 

@@ -8,10 +8,9 @@ import pytest
 from made_up_products import PLENTY, TYPES, device, kind_on, limits, square
 from pyopencl import array as cl_array
 
-from clsparse_py._operations.spgemm.all_rows import alone, small
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation, decide
+from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation, decide, single_item_bin, small_product_bin
 from clsparse_py._operations.spgemm.features import Features
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.merge import Merge
@@ -24,7 +23,7 @@ from clsparse_py._operations.spgemm.strategy import bins_for, parse
 
 @pytest.mark.parametrize(("longest", "most", "heads"), [(5, 25, 5), (2, 3, 2), (12, 1024, 12), (13, 30, None), (3, 1025, None)])
 def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: int | None) -> None:
-    result = alone(limits(), longest, most, 512)
+    result = single_item_bin(limits(), longest, most, 512)
     assert (result and result.accumulator) == (heads and Merge(1, heads, staged_b=512))
 
 
@@ -32,7 +31,7 @@ def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: in
     ("kind", "longest", "length"), [("gpu", 5, 8), ("gpu", 30, 32), ("gpu", 65, None), ("cpu", 9, 16), ("cpu", 17, None)]
 )
 def test_small_products_take_one_launch(kind: str, longest: int, length: int | None) -> None:
-    result = small(kind_on(kind), limits(kind), longest)
+    result = small_product_bin(kind_on(kind), limits(kind), longest)
     assert (result and result.max_length) == length
     assert result is None or result.method == "reg-merge"
 
@@ -93,7 +92,7 @@ def test_a_named_method_keeps_its_bins_unless_rows_are_short_and_merged() -> Non
         result = result._replace(longest_row=5)
         found_shares = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason("")), result, PLENTY).shares
         shares = [(bin_, n) for bin_, n in found_shares if n]
-        merged = alone(limits(), 5, 200, 0)
+        merged = single_item_bin(limits(), 5, 200, 0)
         assert shares == ([(merged, 100)] if short else [(bins[1], 10), (bins[2], 90)])
 
 

@@ -22,7 +22,7 @@ from clsparse_py._operations.spgemm.features import Features
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.registry import METHODS
-from clsparse_py._operations.spgemm.strategy import Entry, Limits, Strategy, auto, bins_for, parse
+from clsparse_py._operations.spgemm.strategy import Entry, Limits, Strategy, bins_for, parse, strategy_bins
 from clsparse_py._operations.spgemm.thresholds import thresholds_of
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._tuner import spgemm_tunable as tunable
@@ -72,15 +72,15 @@ def test_what_is_no_label(label: str, message: str) -> None:
 
 def test_limits_are_those_of_rules() -> None:
     device = make_device("gpu")
-    bins = auto(device, TYPES, parse("reg-merge:32:500:50 hash long-rows"))
+    bins = strategy_bins(device, TYPES, parse("reg-merge:32:500:50 hash long-rows"))
     merging = [(bin_, bin_.accumulator) for bin_ in bins if isinstance(bin_.accumulator, Merge)]
     assert max(merge.length for _, merge in merging) == 32
     assert {bin_.max_products for bin_, merge in merging if merge.lanes == 1} == {50}
     assert {bin_.max_products for bin_, merge in merging if merge.lanes > 1} == {500}
     assert list(dict.fromkeys(bin_.method for bin_ in bins)) == ["reg-merge", "hash", "long-rows"]
     assert all(bin_.even for bin_, _ in merging)
-    assert max(bin_.max_length or 0 for bin_ in auto(device, TYPES, parse("reg-merge esc"))) > 32
-    assert {bin_.max_span is None for bin_ in auto(device, TYPES, parse("dense-span esc"))} == {False, True}
+    assert max(bin_.max_length or 0 for bin_ in strategy_bins(device, TYPES, parse("reg-merge esc"))) > 32
+    assert {bin_.max_span is None for bin_ in strategy_bins(device, TYPES, parse("dense-span esc"))} == {False, True}
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])

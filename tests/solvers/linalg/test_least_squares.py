@@ -121,6 +121,14 @@ def test_what_has_no_solution_or_needs_no_iteration(wide: cl.CommandQueue, metho
         assert solver(empty, np.ones(shape[0]))[0].shape == (shape[1],)
 
 
+def test_variances_are_zero_without_an_iteration(wide: cl.CommandQueue) -> None:
+    host, b = problem((60, 60))
+    A = clsparse_py.csr_array(host, queue=wide)
+    # The memory of the first result is the second one's, too.
+    assert linalg.lsqr(A, b, calc_var=True)[-1].all()
+    assert not linalg.lsqr(A, 0 * b, calc_var=True)[-1].any()
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_wrong_arguments_of_least_squares(wide: cl.CommandQueue, method: str) -> None:
     solver = getattr(linalg, method)
