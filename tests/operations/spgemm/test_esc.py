@@ -78,16 +78,16 @@ def test_slices_stay_within_the_budget(queue: cl.CommandQueue, monkeypatch: pyte
 def test_slices_are_as_large_as_fits() -> None:
     products = np.concatenate(([0], np.cumsum([5, 5, 5, 100, 1, 1, 1])))
     entries = np.arange(8)
-    result = list(cut_into_slices(entries, products, 10, lambda part: part.n, 100))
+    result = list(cut_into_slices(entries, products, 10, lambda part: part.n, 100, 100))
     assert [(part.begin, part.n_rows, part.n_entries, part.n) for part in result] == [(0, 3, 3, 15), (3, 1, 1, 100), (4, 3, 3, 3)]
     with pytest.raises(
         MemoryError, match="100 intermediate products, whose expansion needs 100 bytes; the workspace may have 99"
     ):
-        list(cut_into_slices(entries, products, 10, lambda part: part.n, 99))
+        list(cut_into_slices(entries, products, 10, lambda part: part.n, 99, 99))
     # Row and column have to fit in 64 bits, and products in 31.
-    assert [part.n_rows for part in cut_into_slices(entries, products, 62, lambda _: 0, 1)] == [4, 3]
+    assert [part.n_rows for part in cut_into_slices(entries, products, 62, lambda _: 0, 1, 1)] == [4, 3]
     with pytest.raises(MemoryError, match="and a slice 2,147,483,647 products"):
-        list(cut_into_slices(entries, products << 30, 10, lambda _: 0, 1))
+        list(cut_into_slices(entries, products << 30, 10, lambda _: 0, 1, 1))
 
 
 def test_kept_order_is_not_made_again(queue: cl.CommandQueue) -> None:

@@ -52,7 +52,7 @@ def cut_into_slices(
     column_bits: int,
     needs: Callable[[Slice], int],
     limit: int,
-    aim: int | None = None,
+    aim: int,
 ) -> Iterator[Slice]:
     """Iterate over slices of adjacent rows, as large as the workspace allows.
 
@@ -66,8 +66,8 @@ def cut_into_slices(
         Returns the bytes that a slice takes.
     limit : int
         Most bytes that a slice may take.
-    aim : int, optional
-        Most bytes that a slice of several rows may take; by default ``limit``.
+    aim : int
+        Most bytes that a slice of several rows may take.
 
     Raises
     ------
@@ -75,7 +75,6 @@ def cut_into_slices(
         One row does not fit; the message names ``memory_limit``, the bytes needed and the bytes there are.
     """
     n_rows, begin = len(products_before) - 1, 0
-    aim = limit if aim is None else aim
 
     def slice_to(end: int) -> Slice:
         """Return the slice of the rows from ``begin`` to ``end``."""
