@@ -153,7 +153,7 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
     _enqueue_over(chain, Compact(group, index.name, 0), n, positions, indices, new_indices, starts)
     enqueue_permute(chain, indptr, positions, new_indptr, n_rows + 1)
     # Segments are the runs of duplicates: none is empty, as `enqueue_segmented_sum` asks for.
-    enqueue_segmented_sum(chain, starts, n_remaining, data, n, sums, operation="signed_plus" if dtype.kind in "fc" else "plus")
+    enqueue_segmented_sum(chain, starts, data, sums, n_remaining, n, operation="signed_plus" if dtype.kind in "fc" else "plus")
     chain.finish(sums, new_indices, new_indptr)
     return sums if dtype == data.dtype else convert(queue, "data", sums, data.dtype), new_indices, new_indptr
 

@@ -24,8 +24,7 @@ from clsparse_py._matrix.placement import index_dtype, place_part
 from clsparse_py._matrix.structure import OfStructure, check_structure
 from clsparse_py._memory.memory import allocate, allocate_each
 from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, Arithmetic, name_of
-from clsparse_py._primitives.partition import enqueue_parts
-from clsparse_py._primitives.path_tiles import OfPath, has_few_rows, path_shape
+from clsparse_py._primitives.partition import OfPath, enqueue_parts, has_few_rows, path_shape
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import run

@@ -1,20 +1,34 @@
-"""Parts of equal weight: where rows and entries are cut so that each part of a matrix takes as long as any other."""
+"""Parts of equal weight on the merge path of a matrix's rows and entries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 from pyopencl import array as cl_array
+from typing_extensions import Self, override
 
 from clsparse_py._build.declaration import Variants, kernel
+from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Partition", "enqueue_partition", "enqueue_parts"]
+__all__ = ["OfPath", "Partition", "enqueue_partition", "enqueue_parts", "has_few_rows", "path_shape"]
+
+#: Most work-items that search for the beginning of a tile: each loads from a place of its own.
+_SEARCHERS = 64
+#: Bits of the number of rows of a matrix with few rows, as most have.
+_FEW_BITS = 24
+#: Bits of the number of rows of any matrix, by the index type.
+_BITS = {"int32": 32, "int64": 40}
+#: Bytes of local memory for a row or entry of a tile: two numbers of 16 bits.
+_ITEM_BYTES = 4
+#: Fewest work-items of a work-group that takes a tile.
+_LEAST = 4
 
 
 @kernel
@@ -45,17 +59,17 @@ def enqueue_partition(
     ----------
     chain : Chain
     indptr : pyopencl.array.Array, shape (n_rows + 1,)
-        Where each row begins, from 0; it ends with n.
+        The row pointer, from 0 to n.
     n_rows, n : int
         Rows and entries.
     n_parts, step : int
-        Parts, and the weight of each; together they hold all rows and entries.
+        The number of parts, and the weight of a part; together they hold all rows and entries.
     starts : three pyopencl.array.Array, of n_parts + 1 numbers of indptr's dtype each
-        Becomes where parts begin, as rows and as entries, and whether that is inside the row before.
+        The first rows of parts, their first entries, and whether a part begins inside the row before.
     row_weight : int
         0: parts have equal entries; 1: parts are diagonals of the merge path of rows and entries.
     slack : int
-        A cut inside a row moves to the row's end where that is at most so many entries on.
+        A cut inside a row moves to the row's end if that is at most so many entries on.
     work_group : int
         Work-items in a work-group.
     """
@@ -69,12 +83,63 @@ def enqueue_partition(
 def enqueue_parts(
     chain: Chain, indptr: cl_array.Array, n_rows: int, n: int, step: int, *, slack: int = 0, work_group: int = 64
 ) -> tuple[int, cl_array.Array, cl_array.Array]:
-    """Enqueue the cut of a matrix into parts of ``step`` rows and entries.
+    """Enqueue the cut of a matrix into parts of ``step`` rows and entries; return their number, first rows and first entries.
 
-    Returns how many parts there are, and where each begins, as rows and as entries. A cut inside a row moves to the row's end
-    where that is at most ``slack`` entries on.
+    A cut inside a row moves to the row's end if that is at most ``slack`` entries on.
     """
     n_parts = -(-(n + n_rows) // step)
     starts = part_row, part_entry, _ = [chain.scratch(n_parts + 1, indptr.dtype) for _ in range(3)]
     enqueue_partition(chain, indptr, n_rows, n, n_parts, step, starts, slack=slack, work_group=work_group)
     return n_parts, part_row, part_entry
+
+
+@dataclass(frozen=True)
+class OfPath(OfStructure):
+    """Base of the records of kernels that take tiles of the path of rows and entries; see ``cl/path_tile.cl``.
+
+    Attributes
+    ----------
+    items : int
+        Rows and entries to a work-item.
+    few : bool
+        Whether the matrix has fewer than 2^24 rows, which shortens a search.
+    """
+
+    items: int
+    few: bool
+
+    @property
+    def tile(self) -> int:
+        """Rows and entries of a tile, which a work-group takes."""
+        return self.work_group * self.items
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=_power_of_two(work_group)) if work_group >= _LEAST else None
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        searchers, steps = min(_SEARCHERS, self.work_group // 2), 1
+        while searchers**steps <= 1 << (_FEW_BITS if self.few else _BITS[self.index]):
+            steps += 1
+        return {**super().arguments(), "searchers": searchers, "steps": steps}
+
+
+def has_few_rows(n_rows: int) -> bool:
+    """Return whether a matrix of ``n_rows`` rows has few of them: fewer than 2^24."""
+    return n_rows < 1 << _FEW_BITS
+
+
+def path_shape(device: Device, work_group: int, items: int, own_bytes: int = 0) -> tuple[int, int]:
+    """Return the nearest legal work-group and items to a work-item for kernels by tiles of the path.
+
+    A tile takes at most half of the local memory; ``own_bytes`` of it are the kernel's own for each row or entry.
+    """
+    max_tile = min(device.local_memory // (2 * (_ITEM_BYTES + own_bytes)), np.iinfo(np.uint16).max) - 2
+    group = max(_LEAST, _power_of_two(min(work_group, device.max_work_group, max_tile)))
+    return group, max(1, min(items, max_tile // group))
+
+
+def _power_of_two(n: int) -> int:
+    """Return the largest power of two that is at most n."""
+    return 1 << (n.bit_length() - 1)

@@ -27,16 +27,16 @@ __all__ = [
     "RanksTiles",
 ]
 
-#: Most bytes of entries exchanged in one step; larger tiles are exchanged in parts.
+#: Most bytes of entries that a tile exchanges in one step; larger tiles are exchanged in parts.
 EXCHANGED = 1 << 15
-#: On CPU devices, entries between one that is moved and the one for whose place a cache line is asked.
+#: Prefetch distance on CPU devices: entries from the moved one to the one whose place is prefetched.
 AHEAD = 48
-# Counts of adjacent tiles that a work-item adds up at a time.
+#: Counts of adjacent tiles that a work-item of `RadixStarts` adds up at a time.
 _COUNTS = 4
 
 
-def _prelude(index: str, value_bytes: int) -> str:
-    """Return lines of OpenCL C: the types of positions I and of values V."""
+def _define_types(index: str, value_bytes: int) -> str:
+    """Return lines of OpenCL C: the type I of positions and, unless ``value_bytes`` is 0, the type V of values."""
     value = f"\ntypedef {MOVED_TYPES[value_bytes]} V;" if value_bytes else ""
     return f"typedef {OPENCL_TYPES[index]} I;  // {index}: positions, offsets, items{value}"
 
@@ -47,24 +47,41 @@ def _is_wide(index: str) -> bool:
 
 
 @dataclass(frozen=True)
-class RadixCount(Parameters):
+class _OfPositions(Parameters):
+    """Base of the records of kernels of radix sort whose prelude is the type of positions.
+
+    Attributes
+    ----------
+    index : str
+        NumPy's name of the type of positions.
+    """
+
+    index: str
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return _define_types(self.index, 0)
+
+
+@dataclass(frozen=True)
+class RadixCount(_OfPositions):
     """Parameters of ``templates/primitives/radix_count.mako``.
 
     Attributes
     ----------
-    index, word : str
-        NumPy's names of the types of positions, and of the words that are sorted.
+    word : str
+        NumPy's name of the type of the words that are sorted.
     bits : int
-        Of a digit.
+        Bits of a digit.
     tile, tiles : int
         Entries of a tile, and tiles that a work-group takes.
     few : bool
-        As in `RadixScatter`.
+        Whether there are few tiles, as in `RadixScatter`.
     """
 
     template = "primitives/radix_count"
 
-    index: str
     word: str
     bits: int
     tile: int
@@ -76,11 +93,6 @@ class RadixCount(Parameters):
     def name(self) -> str:
         prefix = "few_" if self.few else ""
         return f"radix_count_{prefix}b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return _prelude(self.index, 0)
 
     @override
     def arguments(self) -> dict[str, object]:
@@ -106,7 +118,7 @@ class RadixStarts(Parameters):
     index : str
         NumPy's name of the type of positions.
     bits : int
-        Of a digit.
+        Bits of a digit.
     """
 
     template = "primitives/radix_starts"
@@ -123,7 +135,7 @@ class RadixStarts(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        return f"{self.portability.defines}\n{_prelude(self.index, 0)}"
+        return f"{self.portability.defines}\n{_define_types(self.index, 0)}"
 
     @override
     def arguments(self) -> dict[str, object]:
@@ -131,14 +143,14 @@ class RadixStarts(Parameters):
 
 
 class RanksTiles(Parameters):
-    """Base of the records of kernels that put the entries of a tile in order by a digit; these have the fields named here.
+    """Base of the records of kernels that put the entries of a tile in order by a digit; the records have these fields.
 
     Attributes
     ----------
     portability : Portability
-        How equal digits are found among lanes.
+        How lanes compare their digits.
     bits : int
-        Of a digit.
+        Bits of a digit.
     items : int
         Entries to a work-item; a tile is ``work_group * items`` entries.
     """
@@ -149,7 +161,7 @@ class RanksTiles(Parameters):
 
     @property
     def match_width(self) -> int:
-        """Lanes of which equal digits are found at once."""
+        """Lanes that compare their digits at once."""
         if self.portability.match == "ptx" and self.work_group % 32 == 0:
             return 32
         return min(8, self.work_group & -self.work_group)
@@ -162,21 +174,21 @@ class RanksTiles(Parameters):
     @property
     @abc.abstractmethod
     def pool_bytes(self) -> int:
-        """Local memory that the steps of the kernel use one after another."""
+        """Bytes of local memory that the steps of the kernel use one after another."""
 
     def parts(self, size: int) -> int:
-        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
+        """Return the number of equal parts, a power of two, in which a tile of entries of ``size`` bytes is exchanged."""
         return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length() if size else 1
 
     @property
     def matching(self) -> str:
-        """How equal digits are found, in OpenCL C."""
+        """The OpenCL C macros by which ``cl/match.cl`` finds lanes with equal digits."""
         by_ptx = "#define MATCH_BY_PTX\n" if self.match_width == 32 else ""
         return f"{self.portability.defines}\n#define MATCH_BITS {self.bits}\n{by_ptx}#define MATCH_WIDTH {self.match_width}"
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The tile stays the same: all kernels of a pass have to agree on it.
+        # The tile stays the same: all kernels of a pass have to agree on its size.
         group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
         if not group:
             return None
@@ -193,17 +205,17 @@ class RadixScatter(RanksTiles):
     index, word, result : str
         NumPy's names of the types of positions, of the words that are sorted, and of the result.
     source : str
-        "rows", "items" and "positions" if words are made of keys and of rows, items or positions; "words" if they are there.
+        "rows", "items" and "positions" if the kernel makes words of keys and rows, items or positions; "words" if it reads them.
     last : bool
-        Whether only the items (or whole words) are written.
+        Whether the kernel writes only the items (or whole words).
     value_bytes : int
-        Bytes of a value, 0 where there are none.
+        Bytes of a value, 0 if there are none.
     positions : bool
         Whether the values are the entries' positions.
     pointers : bool
-        Whether the pass tells where the entries of each key begin.
+        Whether the kernel writes where the entries of each key begin.
     few : bool
-        Whether each work-group adds up the counts of the tiles before its own, of which there are few.
+        Whether there are few tiles, so that a work-group adds up the counts of the tiles before its own.
     """
 
     template = "primitives/radix_scatter"
@@ -225,7 +237,6 @@ class RadixScatter(RanksTiles):
     @property
     @override
     def pool_bytes(self) -> int:
-        """Local memory that the steps of the kernel use one after another."""
         marks = 4 * (self.tile + self.work_group) if self.source == "rows" else 0
         counters = 2 * (self.work_group // self.match_width << self.bits)
         exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), EXCHANGED)
@@ -235,12 +246,12 @@ class RadixScatter(RanksTiles):
 
     @property
     def divides(self) -> bool:
-        """Whether the entries of a work-item can be exchanged in parts."""
+        """Whether the parts of a tile's exchange divide the entries of a work-item."""
         return self.items % max(self.parts(self.entry_bytes), self.parts(self.value_bytes)) == 0
 
     @property
     def entry_bytes(self) -> int:
-        """Bytes of an entry, without its value, that work-items exchange."""
+        """Bytes of an entry, without its value, as work-items exchange it."""
         return np.dtype(self.word if self.source == "words" else self.result).itemsize
 
     @property
@@ -259,7 +270,7 @@ class RadixScatter(RanksTiles):
     @property
     @override
     def prelude(self) -> str:
-        return f"{self.matching}\n{_prelude(self.index, self.value_bytes)}"
+        return f"{self.matching}\n{_define_types(self.index, self.value_bytes)}"
 
     @override
     def arguments(self) -> dict[str, object]:
@@ -278,28 +289,15 @@ class RadixScatter(RanksTiles):
             "source": self.source,
             "first": self.first,
             "last": self.last,
-            "value": _value(self.value_bytes, self.positions),
+            "value": _name_values(self.value_bytes, self.positions),
             "pointers": self.pointers,
             "wide": _is_wide(self.index),
         }
 
 
-@dataclass(frozen=True)
-class _Chunked(Parameters):
-    """Base of the records of kernels for CPU devices: a chunk of adjacent entries to each work-item.
-
-    Attributes
-    ----------
-    index : str
-        NumPy's name of the type of positions.
-    """
-
-    index: str
-
-
 @kernel
 @dataclass(frozen=True)
-class RadixChunkCount(_Chunked):
+class RadixChunkCount(_OfPositions):
     """Parameters of ``templates/primitives/radix_chunk_count.mako``.
 
     Attributes
@@ -317,11 +315,6 @@ class RadixChunkCount(_Chunked):
     def name(self) -> str:
         return f"radix_chunk_count_{self.word}_{self.index}_wg{self.work_group}"
 
-    @property
-    @override
-    def prelude(self) -> str:
-        return _prelude(self.index, 0)
-
     @override
     def arguments(self) -> dict[str, object]:
         return {"work_group": self.work_group, "word": OPENCL_TYPES[self.word]}
@@ -334,7 +327,7 @@ class RadixChunkCount(_Chunked):
 
 @kernel
 @dataclass(frozen=True)
-class RadixChunkStarts(_Chunked):
+class RadixChunkStarts(_OfPositions):
     """Parameters of ``templates/primitives/radix_chunk_starts.mako``.
 
     Attributes
@@ -344,7 +337,7 @@ class RadixChunkStarts(_Chunked):
     """
 
     template = "primitives/radix_chunk_starts"
-    variants: ClassVar[Variants] = {each: {"work_group": 1, "step": each or "sum"} for each in ("", "scan")}
+    variants: ClassVar[Variants] = {"": {"work_group": 1, "step": "sum"}, "scan": {"work_group": 1, "step": "scan"}}
 
     step: str
 
@@ -353,11 +346,6 @@ class RadixChunkStarts(_Chunked):
     def name(self) -> str:
         return f"radix_chunk_starts_{self.step}_{self.index}_wg{self.work_group}"
 
-    @property
-    @override
-    def prelude(self) -> str:
-        return _prelude(self.index, 0)
-
     @override
     def arguments(self) -> dict[str, object]:
         return {"work_group": self.work_group, "step": self.step}
@@ -365,15 +353,15 @@ class RadixChunkStarts(_Chunked):
 
 @kernel
 @dataclass(frozen=True)
-class RadixChunkScatter(_Chunked):
-    """Parameters of ``templates/primitives/radix_chunk_scatter.mako``; as in `RadixScatter`.
+class RadixChunkScatter(_OfPositions):
+    """Parameters of ``templates/primitives/radix_chunk_scatter.mako``, most of them as in `RadixScatter`.
 
     Attributes
     ----------
     highest : bool
-        Whether the digit is the key's highest, so that words keep what is below it in place of what is above.
+        Whether the digit is the key's highest, so that words keep the bits below the digit in place of those above.
     far : bool
-        Whether digits are so many that cache lines are asked for before they are written to.
+        Whether digits are so many that the kernel prefetches the cache lines that it writes.
     """
 
     template = "primitives/radix_chunk_scatter"
@@ -399,7 +387,7 @@ class RadixChunkScatter(_Chunked):
     @property
     @override
     def prelude(self) -> str:
-        return _prelude(self.index, self.value_bytes)
+        return _define_types(self.index, self.value_bytes)
 
     @override
     def arguments(self) -> dict[str, object]:
@@ -409,7 +397,7 @@ class RadixChunkScatter(_Chunked):
             "result": OPENCL_TYPES[self.result],
             "source": self.source,
             "last": self.last,
-            "value": _value(self.value_bytes, self.positions),
+            "value": _name_values(self.value_bytes, self.positions),
             "pointers": self.pointers,
             "highest": self.highest,
             "ahead": AHEAD if self.far else 0,
@@ -426,6 +414,6 @@ class RadixChunkScatter(_Chunked):
         yield "words", replace(rows, source="words", word="uint32", pointers=True)
 
 
-def _value(value_bytes: int, positions: bool) -> str:
-    """Return the name that templates have for the source of moved values: "" if there are none."""
+def _name_values(value_bytes: int, positions: bool) -> str:
+    """Return the templates' name for the source of moved values: "positions", "loaded", or "" without values."""
     return "" if not value_bytes else "positions" if positions else "loaded"

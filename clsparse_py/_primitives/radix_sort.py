@@ -1,7 +1,7 @@
 """Stable radix sort of device arrays, a digit a pass: of keys, and of the entries of a matrix by column.
 
-On devices with local memory of their own a pass takes tiles: each tile is put in order in local memory first, so that the entries
-of a digit leave side by side. On CPU devices a pass takes a few long chunks, each with counters of its own, and many more digits.
+On devices with local memory of their own a pass takes tiles: a tile is put in order in local memory first, so that its entries of
+a digit leave side by side. On CPU devices a pass takes a few long chunks with counters of their own, and many more digits.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class Shape:
     Attributes
     ----------
     chunked : bool
-        Whether a pass takes chunks, a work-item each, or tiles, a work-group each.
+        Whether a pass takes chunks, which are a work-item's, or tiles, which are a work-group's.
     work_group : int
-        Of all kernels.
+        Work-items of a work-group of all kernels.
     items : int
         Entries to a work-item in a tile.
     bits : int
-        Of a digit, at most.
+        Most bits of a digit.
     chunks : int
-        Chunks of a pass, at most.
+        Most chunks of a pass.
     counts : int
-        Counts of tiles that work-groups read, at most, if each adds up those of all tiles, which saves a launch.
+        Most counts that all work-groups together read to add up the counts of all tiles, which saves a launch.
     """
 
     chunked: bool
@@ -70,19 +70,20 @@ class Shape:
 
     @classmethod
     def defaults(cls, device: Device, n: int) -> tuple[Shape, ...]:
-        """Return the shapes for ``n`` entries on a device; the one that makes the fewest passes is best, else the first."""
+        """Return the shapes of a sort of ``n`` entries; the best is the first of those with the fewest passes."""
         most = Thresholds.of(device).digit_bits
         if not device.lanes_are_loops:
-            # Tiles as large as their counters allow: the longer are the runs that leave side by side.
+            # Tiles are as large as their counters allow: more entries of a digit leave side by side.
             return tuple(cls(False, min(group, device.max_work_group), 16, most, 0) for group in (512, 256))
-        # A few counters to an entry at most: more would take longer to scan than another pass takes.
+        # There are a few counters to an entry at most: scanning more takes longer than another pass.
         bits = min(max((8 * n // device.compute_units).bit_length(), 8), most)
         return (cls(True, 1, 1, bits, device.compute_units),)
 
     def narrow(self, device: Device, bits: int, n: int, value_bytes: int) -> Shape:
-        """Return the shape for n entries and digits of so many bits: with fewer of them, part of a tile has runs of four entries.
+        """Return the shape for ``n`` entries and digits of ``bits`` bits, with smaller tiles if there are few digits.
 
-        More tiles are resident at a time then, but their counts are soon too many to be added up again and again.
+        Half a tile has runs of four entries of a digit then, and more tiles are resident at a time; but their counts are soon too
+        many for every work-group to add them up.
         """
         if self.items <= 8 or bits >= Thresholds.of(device).digit_bits - 1:
             return self
@@ -96,7 +97,7 @@ class Shape:
         return replace(half, work_group=max(self.work_group // 2, min(self.work_group, 256)))
 
     def is_few(self, n: int, bits: int) -> bool:
-        """Return whether each work-group adds up the counts of all tiles."""
+        """Return whether tiles are so few that a work-group adds up the counts of all."""
         tiles = -(-n // (self.work_group * self.items))
         return tiles * tiles << bits <= self.counts
 
@@ -108,8 +109,8 @@ class Shape:
         if device.is_plain:
             return replace(self, chunked=True, work_group=1, items=1, chunks=device.compute_units)
         group = min(self.work_group, device.max_work_group)
-        # Fewer digits to a pass, down to a number that makes few passes, before fewer entries to a work-item.
-        # A pass writes words or, if it is the last one, items of the index type.
+        # Digits of a pass are reduced, down to a number that makes few passes, before entries to a work-item are.
+        # A pass writes words; the last pass writes items of the index type.
         widest_result = f"uint{8 * max(word_bytes, np.dtype(index).itemsize)}"
         widest = (
             RadixScatter(
@@ -120,7 +121,7 @@ class Shape:
         )  # fmt: skip
 
         def needed(record: RadixScatter) -> int:
-            """Return the bytes of local memory that a record takes; no device has as many as one that is not legal."""
+            """Return the bytes of local memory that a record takes; for an illegal record, more than any device has."""
             return record.local_memory if record.tile < 1 << 15 and record.divides else sys.maxsize
 
         fitted = device.fitting(widest, needed, RESERVED)
@@ -130,20 +131,20 @@ class Shape:
 
 
 def _cuts(items: int, bits: int) -> Iterator[tuple[int, int]]:
-    """Iterate over items to a work-item and bits of a digit, those asked for first."""
+    """Iterate over pairs of items to a work-item and bits of a digit, from the requested ones down."""
     for fewest in (8, 1):
         for halvings in range(items.bit_length()):
             yield from ((items >> halvings, fewer) for fewer in range(bits, fewest - 1, -1))
 
 
 def _digits(bits: int, limit: int) -> list[int]:
-    """Return the bits of each pass's digit, as equal as can be."""
+    """Return the bits of the digit of each pass, as equal as can be and ``limit`` at most."""
     passes = -(-bits // limit)
     return [bits // passes + (i < bits % passes) for i in range(passes)]
 
 
 class _Pass(NamedTuple):
-    """The input and the output of one pass."""
+    """The input and the output of a pass of a radix sort."""
 
     n: int
     shift: int
@@ -154,9 +155,9 @@ class _Pass(NamedTuple):
     last: bool
     words: cl_array.Array
     sorted: cl_array.Array
-    making: tuple[Any, ...]  # arguments that words are made of
+    making: tuple[Any, ...]  # arguments by which the kernel makes words
     kept: int
-    values: cl_array.Array | None  # None where there are none, and where they are the entries' positions
+    values: cl_array.Array | None  # None without values, and if the entries' positions are the values
     sorted_values: cl_array.Array | None
     n_lower: int
     lower: cl_array.Array | None
@@ -165,16 +166,16 @@ class _Pass(NamedTuple):
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of a value; 0 if none is moved."""
+        """Bytes of a moved value; 0 without values."""
         return 0 if self.sorted_values is None else self.sorted_values.dtype.itemsize
 
     @property
     def positions(self) -> bool:
-        """Whether the positions of entries are moved in place of values."""
+        """Whether the pass moves the positions of entries in place of values."""
         return self.sorted_values is not None and self.values is None
 
     def arguments(self, *, lower: bool) -> list[Any]:
-        """Return the arguments after the counts, in the kernels' order; ``lower`` where the kernel asks for lower keys."""
+        """Return the kernel arguments behind the counts; ``lower`` adds the pointers of the keys of the pass before."""
         arguments: list[Any] = list(self.making)
         if self.values is not None:
             arguments.append(self.values)
@@ -190,19 +191,21 @@ class _Pass(NamedTuple):
         return arguments
 
 
-# Kept: to make a record takes longer than to launch its kernel.
+#: `RadixScatter` with its records kept: making a record takes longer than launching its kernel.
 _scatter = functools.lru_cache(maxsize=256)(RadixScatter)
+#: `RadixCount` with its records kept: making a record takes longer than launching its kernel.
 _count = functools.lru_cache(maxsize=256)(RadixCount)
+#: `RadixStarts` with its records kept: making a record takes longer than launching its kernel.
 _starts = functools.lru_cache(maxsize=256)(RadixStarts)
 
 
-def _together(device: Device, tiles: int, bits: int) -> int:
-    """Return of how many adjacent tiles counts leave together: as many as leave work-groups enough, and have room."""
+def _tiles_per_group(device: Device, tiles: int, bits: int) -> int:
+    """Return the number of adjacent tiles that a work-group counts: their counters fit, and work-groups are enough."""
     sizes = (size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)
     return device.fitting(sizes, lambda size: 4 * size << bits, RESERVED)
 
 
-def _tile(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+def _build_tiled(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass by tiles; return a function that enqueues them."""
     types = name_of(index), name_of(radix_pass.words.dtype)
     is_few = shape.is_few(radix_pass.n, radix_pass.bits)
@@ -214,15 +217,15 @@ def _tile(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -
         )
     )  # fmt: skip
     tiles = -(-radix_pass.n // parameters.tile)
-    together = 1 if is_few else _together(chain.device, tiles, radix_pass.bits)
+    together = 1 if is_few else _tiles_per_group(chain.device, tiles, radix_pass.bits)
     count, _ = chain.build(_count(shape.work_group, *types, radix_pass.bits, parameters.tile, together, few=is_few))
-    # Work-items that meet in a loop: one on CPU devices (quirk 4).
+    # The kernel has a barrier in a loop: its work-group is one work-item on CPU devices (quirk 4).
     group = 1 if chain.device.lanes_are_loops else min(Thresholds.of(chain.device).starts_group, chain.device.max_work_group)
     starts = None if is_few else chain.build(_starts(group, chain.device.portability, types[0], radix_pass.bits))[0]
 
     def enqueue() -> None:
         """Enqueue the count of digits by tile, its scan, and the move of entries."""
-        counts = chain.scratch(tiles + 1 << radix_pass.bits, index)  # and how many entries have each digit
+        counts = chain.scratch(tiles + 1 << radix_pass.bits, index)  # the totals of digits stand behind the counts of tiles
         n, n_tiles = np.uint64(radix_pass.n), np.uint64(tiles)
         digit = np.uint32(radix_pass.shift), np.uint64(radix_pass.flip), radix_pass.words, counts
         chain.launch(count, -(-tiles // together), n, n_tiles, *digit)
@@ -233,12 +236,12 @@ def _tile(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -
     return enqueue
 
 
-def _ranges(device: Device) -> int:
-    """Return into how many ranges of digits the counts of chunks are cut."""
+def _count_ranges(device: Device) -> int:
+    """Return the number of ranges of digits that share the scan of the counts of chunks."""
     return device.compute_units * 4
 
 
-def _chunk(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+def _build_chunked(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass by chunks; return a function that enqueues them."""
     group, word = shape.work_group, name_of(radix_pass.words.dtype)
     count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
@@ -252,9 +255,9 @@ def _chunk(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) 
     def enqueue() -> None:
         """Enqueue the count of digits by chunk, its scan, and the move of entries."""
         per_chunk = -(-radix_pass.n // min(shape.chunks, radix_pass.n))
-        chunks = -(-radix_pass.n // per_chunk)  # none is empty: the last one tells where keys without entries after it begin
+        chunks = -(-radix_pass.n // per_chunk)  # no chunk is empty: the last writes the pointers of keys without later entries
         groups = -(-chunks // group)
-        ranges = _ranges(chain.device)
+        ranges = _count_ranges(chain.device)
         counts, sums = chain.scratch(chunks << radix_pass.bits, index), chain.scratch(ranges, index)
         bits, n_chunks = np.uint32(radix_pass.bits), np.uint64(chunks)
         common = (
@@ -268,7 +271,7 @@ def _chunk(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) 
         chain.launch(count, groups, *common, radix_pass.words, counts)
         range_groups = -(-ranges // group)
         chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
-        # In the first pass keys are digits: the scan gives their pointers.
+        # In the first pass keys are digits: the scan writes their pointers.
         from_pointers = radix_pass.first and radix_pass.pointers is not None
         key_ends = np.uint64(radix_pass.n_keys if from_pointers else 0), radix_pass.pointers if from_pointers else sums
         chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *key_ends)
@@ -280,15 +283,14 @@ def _chunk(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) 
 
 def _build_pass(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass; return a function that enqueues them."""
-    return (_chunk if shape.chunked else _tile)(chain, radix_pass, shape, index)
+    return (_build_chunked if shape.chunked else _build_tiled)(chain, radix_pass, shape, index)
 
 
-# Kept: rows are listed while a device waits.
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)  # plans are kept, as the device waits while a list of rows is planned
 def _plan_sort_by_key(
     device: Device, shape: Shape | None, n: int, n_keys: int, n_items: int, index: str, value_bytes: int, pointers: bool
 ) -> tuple[Shape, list[int], np.dtype[Any]]:
-    """Return how a sort by key is cut, the bits of each pass's digit, and the type of its words."""
+    """Return the shape of a sort by key, the bits of the digit of each pass, and the type of words."""
     total, item_bits = max(1, (n_keys - 1).bit_length()), max(1, (n_items - 1).bit_length())
     shapes = (shape,) if shape else Shape.defaults(device, n)
     for word_bytes in (4, 8):
@@ -326,19 +328,19 @@ def enqueue_sort_by_key(
     n, n_keys, n_items : int
         The number of entries; the bounds of keys and of items.
     sorted_items : pyopencl.array.Array
-        Takes the items, of the index type.
+        The sorted items, of the index type.
     indptr : pyopencl.array.Array, optional
-        n_items + 1 offsets: the item of an entry is the row that it lies in. Else ``items`` gives them.
+        n_items + 1 offsets, by which the item of an entry is its row. Else ``items`` are given.
     items : pyopencl.array.Array, optional
         n items of the index type. Without ``indptr`` and ``items`` an entry's item is its position, and ``n_items`` is n.
     values : pyopencl.array.Array, optional
         n values of any dtype. Without them ``sorted_values``, of the index type, takes the entries' positions.
     sorted_values : pyopencl.array.Array, optional
-        Takes the values, or the positions: the permutation.
+        The sorted values, or the sorted positions: the permutation.
     pointers : pyopencl.array.Array, optional
-        Takes n_keys + 1 offsets of the index type: where the entries of each key begin.
+        The first sorted entries of keys, and n: n_keys + 1 offsets of the index type.
     shape : Shape, optional
-        How it is cut; by default `Shape.defaults`.
+        The shape of the sort; by default one of `Shape.defaults`.
     """
     index = np.dtype(keys.dtype)
     if not n:
@@ -374,12 +376,12 @@ def enqueue_sort_by_key(
 def enqueue_radix_sort(
     chain: Chain,
     keys: cl_array.Array,
-    n: int,
-    *,
-    bits: tuple[int, int],
     sorted_keys: cl_array.Array,
-    values: cl_array.Array | None = None,
-    sorted_values: cl_array.Array | None = None,
+    values: cl_array.Array | None,
+    sorted_values: cl_array.Array | None,
+    n: int,
+    bits: tuple[int, int],
+    *,
     overwrites: bool = False,
     shape: Shape | None = None,
 ) -> None:
@@ -391,18 +393,18 @@ def enqueue_radix_sort(
         Where the launches go.
     keys : pyopencl.array.Array
         n integers of 32 or 64 bits; not ``sorted_keys``.
+    sorted_keys : pyopencl.array.Array
+        The sorted keys.
+    values, sorted_values : pyopencl.array.Array or None
+        n values of any dtype, moved with their keys.
     n : int
         Entries.
     bits : tuple of int
-        The lowest bit, and the one above the highest.
-    sorted_keys : pyopencl.array.Array
-        Takes the keys.
-    values, sorted_values : pyopencl.array.Array, optional
-        n values of any dtype, moved with their keys.
+        The lowest bit that counts, and the bit above the highest.
     overwrites : bool
-        Whether ``keys`` and ``values`` may hold anything afterwards: then passes go to and fro, and take less memory.
+        Whether ``keys`` and ``values`` may be overwritten: then passes alternate between two arrays, and take less memory.
     shape : Shape, optional
-        How it is cut; by default `Shape.defaults`.
+        The shape of the sort; by default one of `Shape.defaults`.
     """
     if not n:
         return
@@ -419,17 +421,17 @@ def enqueue_radix_sort(
     words, moved_values, shift = chain.view_as(keys, word), values, low
     inputs, results = (words, values), (chain.view_as(sorted_keys, word), sorted_values)
 
-    def fresh() -> tuple[cl_array.Array, cl_array.Array | None]:
+    def allocate_pass() -> tuple[cl_array.Array, cl_array.Array | None]:
         """Return scratch arrays for the keys and the values that a pass writes."""
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
 
-    # Passes that overwrite take turns between two arrays: the last one has to end in the one wanted.
-    alternate = None if not overwrites else results if len(digits) % 2 else fresh()
+    # Passes that overwrite alternate between two arrays, so that the last pass ends in the array of results.
+    alternate = None if not overwrites else results if len(digits) % 2 else allocate_pass()
     # All kernels are built before a pass overwrites its input.
     passes: list[Callable[[], None]] = []
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
-        target, target_values = results if last else fresh() if alternate is None else inputs if i % 2 else alternate
+        target, target_values = results if last else allocate_pass() if alternate is None else inputs if i % 2 else alternate
         radix_pass = _Pass(
             n=n, shift=shift, bits=digit, flip=flip, source="words", first=i == 0, last=last, words=words, sorted=target,
             making=(), kept=(1 << 8 * word.itemsize) - 1, values=moved_values, sorted_values=target_values, n_lower=1, lower=None,
@@ -440,7 +442,7 @@ def enqueue_radix_sort(
             passes.append(enqueue)
         else:
             enqueue()
-        del radix_pass, enqueue  # these keep the pass's input alive, whose memory the next pass may use
+        del radix_pass, enqueue  # they keep the input of the pass alive, whose memory the next pass may use
         words, moved_values, shift = target, target_values, shift + digit
     for enqueue in passes:
         enqueue()
@@ -449,7 +451,7 @@ def enqueue_radix_sort(
 def _plan_sort(
     device: Device, n: int, bits: int, word_bytes: int, value_bytes: int, shape: Shape | None
 ) -> tuple[np.dtype[Any], Shape, list[int]]:
-    """Return how a sort by so many bits is cut: the type of its counters, its shape, and the bits of each pass."""
+    """Return the type of the counters of a sort by ``bits`` bits, its shape, and the bits of the digit of each pass."""
     index = index_for(n)
     requested = shape or Shape.defaults(device, n)[0]
     cut = requested.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)
@@ -458,13 +460,13 @@ def _plan_sort(
 
 
 def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes: int) -> int:
-    """Return how much memory `enqueue_radix_sort`, where it overwrites, takes beside its arguments, at most."""
+    """Return the most bytes of scratch memory that `enqueue_radix_sort` takes if it overwrites its input."""
     if not n or not bits:
         return 0
     index, cut, digits = _plan_sort(device, n, bits, key_bytes, value_bytes, None)
     parts = min(cut.chunks, n) if cut.chunked else -(-n // (cut.work_group * cut.items))
-    # Beside the counters of each part there are those of each digit or of each range of digits.
-    counters = (parts << digits[0]) + max(1 << digits[0], _ranges(device))
+    # There are counters of each part, and totals of digits or of ranges of digits.
+    counters = (parts << digits[0]) + max(1 << digits[0], _count_ranges(device))
     return (n * (key_bytes + value_bytes) if len(digits) % 2 == 0 else 0) + counters * index.itemsize
 
 
@@ -543,29 +545,16 @@ def radix_sort(
     n, inputs = keys.size, [arguments.keys(queue, "keys", keys)]
     if values is not None:
         inputs.append(arguments.values(queue, "values", values, beside=("keys", n)))
-    window = _window(bits, 8 * keys.dtype.itemsize)
+    bit_range = _check_bits(bits, 8 * keys.dtype.itemsize)
     results = [arguments.output(chain, "out", to, n, part.dtype, *inputs) for to, part in zip(outs, inputs, strict=False)]
     moved_values, to_values = (inputs[1], results[1].array) if values is not None else (None, None)
-    run(chain, _enqueue_sort, (inputs[0], results[0].array, moved_values, to_values), n, window)
+    run(chain, enqueue_radix_sort, (inputs[0], results[0].array, moved_values, to_values), n, bit_range)
     delivered = tuple(result.deliver(chain) for result in results)
     return delivered[0] if values is None else (delivered[0], delivered[1])
 
 
-def _enqueue_sort(
-    chain: Chain,
-    keys: cl_array.Array,
-    sorted_keys: cl_array.Array,
-    values: cl_array.Array | None,
-    sorted_values: cl_array.Array | None,
-    n: int,
-    bits: tuple[int, int],
-) -> None:
-    """Enqueue `enqueue_radix_sort`, in the form that `recording.run` takes."""
-    enqueue_radix_sort(chain, keys, n, bits=bits, sorted_keys=sorted_keys, values=values, sorted_values=sorted_values)
-
-
-def _window(bits: Any, width: int) -> tuple[int, int]:
-    """Return the bits that count, of keys of ``width`` bits."""
+def _check_bits(bits: Any, width: int) -> tuple[int, int]:
+    """Return the range of bits that count of keys of ``width`` bits: the argument ``bits`` checked, or all bits for None."""
     if bits is None:
         return 0, width
     try:

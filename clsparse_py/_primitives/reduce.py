@@ -15,27 +15,27 @@ from clsparse_py._ground.index_types import index_for
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives import arguments
 from clsparse_py._primitives.addition import sum_dtype
-from clsparse_py._primitives.scan import ScanChunks, ScanTiles, chunks, enqueue_carries
+from clsparse_py._primitives.scan import ScanChunks, ScanTiles, count_chunks, enqueue_carries
 from clsparse_py._primitives.segmented import enqueue_segmented_sum
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import run
 
-__all__ = ["Runs", "reduce_by_key"]
+__all__ = ["KeyRuns", "reduce_by_key"]
 
 
-class Runs:
-    """The runs of equal adjacent keys, counted on the device: a scan whose entries are 1 where a run begins. Reads once.
+class KeyRuns:
+    """The runs of equal adjacent keys, counted on the device by a scan whose entries are 1 where a run begins. Reads once.
 
     Parameters
     ----------
     chain : Chain
         The chain that the commands go to.
     keys : pyopencl.array.Array
-        Used from the beginning of its buffer.
+        Keys from the beginning of their buffer on.
     n : int
-        How many keys there are, at least one.
+        The number of keys, at least one.
     work_group : int, optional
-        Work-items in a work-group, if not those that suit the device.
+        Work-items of a work-group; by default a number that suits the device.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class Runs:
 
     def __init__(self, chain: Chain, keys: cl_array.Array, n: int, work_group: int | None = None) -> None:
         self._chain, self._keys = chain, keys
-        kind = Runs, chain.device, keys.dtype, n, work_group
-        self._build_counting = counting = chain.worked_out(kind, lambda: _build_counting(chain, *kind[2:]))
+        kind = KeyRuns, chain.device, keys.dtype, n, work_group
+        self._counting = counting = chain.worked_out(kind, lambda: _build_counting(chain, *kind[2:]))
         note_asked(counting.built)
         self._sums = chain.scratch(counting.n_sums, counting.position)
         run(chain, _enqueue_counts, (keys, self._sums), *kind[2:])
@@ -55,8 +55,8 @@ class Runs:
             self.n_runs = int(chain.read(self._sums, 1, counting.n_sums - 1)[0])
 
     def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
-        """Enqueue the listing: each run's key goes to ``unique``, where it begins to the array returned, which ends with n."""
-        counting = self._build_counting
+        """Enqueue the listing of runs: their keys go to ``unique``. Return the array of the runs' first positions, and n."""
+        counting = self._counting
         starts = self._chain.scratch(self.n_runs + 1, counting.position)
         numbers = counting.numbers
         self._chain.launch(counting.built[-1], counting.groups, *numbers, self._keys, self._sums, unique, starts)
@@ -69,17 +69,17 @@ class _Counting(NamedTuple):
     Attributes
     ----------
     position : dtype
-        Of where runs begin.
+        The dtype of positions of keys.
     built : tuple of Built
         Kernels; the last one lists runs.
     record : ScanChunks or ScanTiles
-        That of the first kernel.
+        The record of the first kernel.
     groups : int
         Work-groups of the last kernel.
     numbers : tuple of numpy.uint64
-        Its first arguments.
+        The first arguments of the last kernel.
     n_sums : int
-        Counts of pieces; not on CPU devices a scan of them, with that of all at its end.
+        Length of the array of sums: counts of runs of pieces on CPU devices; elsewhere a scan of these, ending with the total.
     """
 
     position: np.dtype[Any]
@@ -98,7 +98,7 @@ def _build_counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int 
         portability = chain.device.portability.at_most(1)
         summing, chunked = chain.build(ScanChunks(work_group or 1, *types, portability, True, "sums", True))
         listing, _ = chain.build(replace(chunked, step="scan"))
-        n_pieces = chunks(chain.device, n)
+        n_pieces = count_chunks(chain.device, n)
         numbers = np.uint64(n), np.uint64(n), np.uint64(n_pieces)
         return _Counting(index, (summing, listing), chunked, -(-n_pieces // chunked.work_group), numbers, n_pieces)
     record = replace(ScanTiles.legal(chain.device, *types, True, work_group, runs=True), carried=True)
@@ -110,17 +110,12 @@ def _build_counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int 
 def _enqueue_counts(
     chain: Chain, keys: cl_array.Array, sums: cl_array.Array, dtype: np.dtype[Any], n: int, work_group: int | None
 ) -> None:
-    """Enqueue the counts of runs in pieces of n keys; see `_Counting`."""
+    """Enqueue the counts of runs in pieces of ``n`` keys, as `_Counting` says, to ``sums``."""
     counting = _build_counting(chain, dtype, n, work_group)
     if isinstance(counting.record, ScanChunks):
         chain.launch(counting.built[0], counting.groups, *counting.numbers, keys, sums)
     else:
         enqueue_carries(chain, counting.record, keys, n, counting.n_sums, sums_out=sums)
-
-
-def runs_of(chain: Chain, keys: cl_array.Array, n: int) -> Runs:
-    """Return the runs of some keys; waits for the device."""
-    return Runs(chain, keys, n)
 
 
 @door()
@@ -170,7 +165,7 @@ def reduce_by_key(
     added = arguments.values(queue, "values", values, beside=("keys", keys.size), added=True)
     outs = arguments.pair_of_outputs(out, second=True)
     chain, n = arguments.chain_of(queue, entries, added, outs=outs), keys.size
-    runs = runs_of(chain, entries, n) if n else None
+    runs = KeyRuns(chain, entries, n) if n else None
     n_runs = runs.n_runs if runs else 0
     dtypes = keys.dtype, sum_dtype(values.dtype)
     unique, sums = (
@@ -178,10 +173,10 @@ def reduce_by_key(
         for part, dtype in zip(outs, dtypes, strict=True)
     )
     if runs:
-        enqueue_segmented_sum(chain, runs.enqueue_list(unique.array), n_runs, added, n, sums.array)
+        enqueue_segmented_sum(chain, runs.enqueue_list(unique.array), added, sums.array, n_runs, n)
     return unique.deliver(chain), sums.deliver(chain)
 
 
 def _first(out: Any, n: int) -> Any:
-    """Return the first entries of an array that has room for more."""
+    """Return the first ``n`` entries of an output array that is longer; another argument as it is."""
     return out[:n] if isinstance(out, cl_array.Array) and out.ndim == 1 and out.size > n else out

@@ -32,12 +32,13 @@ __all__ = [
     "ScanTiles",
     "TileSums",
     "add_up",
-    "chunks",
+    "count_chunks",
     "enqueue_carries",
     "enqueue_scan",
     "enqueue_tiles",
     "exclusive_scan",
     "inclusive_scan",
+    "legal_tiles",
     "summed_tile",
 ]
 
@@ -49,7 +50,7 @@ class OfEntries(Addition):
     Attributes
     ----------
     runs : bool
-        Whether entries are 1 where a run of equal keys begins, else 0, and runs are listed.
+        Whether an entry is 1 where a run of equal keys begins, else 0, and the kernel lists the runs.
     """
 
     runs: bool
@@ -107,9 +108,9 @@ class ScanTiles(Tiles, OfEntries):
     Attributes
     ----------
     carried : bool
-        Whether there are tiles before, whose sums are given.
+        Whether the kernel reads sums of earlier tiles.
     adds : bool
-        Whether the sums given are those of each tile, of which each work-group adds up those before its own.
+        Whether the kernel reads the sum of each tile, and a work-group adds up the sums of the tiles before its own.
     by_key : bool
         Whether entries with different keys have sums of their own.
     """
@@ -133,7 +134,7 @@ class ScanTiles(Tiles, OfEntries):
         by_key: bool = False,
         operation: str = "plus",
     ) -> ScanTiles:
-        """Return the legal record nearest to the one asked for, without tiles before: it fits in the local memory."""
+        """Return the record of the scan of a single tile, which fits in the device's local memory."""
         record = cls(
             work_group or 256,
             source,
@@ -150,7 +151,7 @@ class ScanTiles(Tiles, OfEntries):
 
     @property
     def sums(self) -> TileSums:
-        """The record of the kernel that adds up the tiles of this one."""
+        """The record of the kernel that adds up the entries of each tile."""
         types, operation = (self.source, self.target, self.portability), self.operation
         return TileSums(self.work_group, *types, runs=self.runs, tile=self.tile, by_key=self.by_key, operation=operation)
 
@@ -219,23 +220,23 @@ class ScanChunks(OfEntries):
         yield "runs", cls(1, index, index, serial, True, "scan", True)
 
 
-def chunks(device: Device, n: int) -> int:
-    """Return into how many chunks ``n`` entries are cut on a CPU device."""
+def count_chunks(device: Device, n: int) -> int:
+    """Return the number of chunks into which a CPU device cuts ``n`` entries."""
     limits = Thresholds.of(device)
     return max(1, min(device.compute_units * limits.scan_chunks_per_core, n // limits.min_scan_chunk))
 
 
 def summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
-    """Return the size of the tiles whose sums `enqueue_scan` takes for ``n_target`` results; 0 if it takes no sums."""
+    """Return the size of the tiles whose sums `enqueue_scan` takes for ``n_target`` results; 0 if it takes no sums of tiles."""
     if device.lanes_are_loops or n_target <= Thresholds.of(device).max_one_tile:
         return 0
-    record = _legal(device, name_of(source), name_of(target), False, None)
-    adds = np.dtype(record.total).itemsize == 4 and _are_added(device, record, -(-n_target // record.tile))
+    record = legal_tiles(device, name_of(source), name_of(target), False, None)
+    adds = np.dtype(record.total).itemsize == 4 and _adds_tiles(device, record, -(-n_target // record.tile))
     return record.tile if adds else 0
 
 
-def _are_added(device: Device, record: ScanTiles, n_tiles: int) -> bool:
-    """Return whether each work-group adds up the sums of the tiles before its own."""
+def _adds_tiles(device: Device, record: ScanTiles, n_tiles: int) -> bool:
+    """Return whether a work-group of a scan of ``n_tiles`` tiles adds up the sums of the tiles before its own."""
     limits = Thresholds.of(device)
     return n_tiles <= limits.few_tiles * record.work_group <= limits.max_added
 
@@ -266,22 +267,22 @@ def enqueue_scan(
     work_group : int, optional
         Work-items in a work-group, if not those that suit the device.
     tile_sums : tuple of pyopencl.array.Array and int, optional
-        The sums of so many adjacent entries each, as `summed_tile` says, behind a zero, where they are known; of 32 bits.
+        The sums of tiles in 32 bits, behind a zero, and the entries of a tile as `summed_tile` says, if the caller has them.
     """
     inclusive, n_target, types = kind == "inclusive", n + (kind == "pointers"), (name_of(source.dtype), name_of(target.dtype))
     if not n_target:
         return
     if not chain.device.lanes_are_loops:
-        record = _legal(chain.device, *types, inclusive, work_group)
+        record = legal_tiles(chain.device, *types, inclusive, work_group)
         limits = Thresholds.of(chain.device)
         if record.tile < n_target <= limits.max_one_tile and work_group is None:
-            # A larger work-group by itself takes less time than another launch.
-            record = _legal(chain.device, *types, inclusive, limits.one_tile_group)
+            # A single larger work-group takes less time than another launch.
+            record = legal_tiles(chain.device, *types, inclusive, limits.one_tile_group)
         enqueue_tiles(chain, record, source, target, n, n_target, tile_sums=tile_sums)
         return
     scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), False, "scan", inclusive)
     built, scan = chain.build(scan)
-    n_chunks = chunks(chain.device, n_target)
+    n_chunks = count_chunks(chain.device, n_target)
     sums = chain.scratch(n_chunks, scan.total)
     sizes = np.uint64(n), np.uint64(n_target), np.uint64(n_chunks)
     if n_chunks > 1:
@@ -290,19 +291,8 @@ def enqueue_scan(
     chain.launch(built, -(-n_chunks // scan.work_group), *sizes, source, sums, target)
 
 
-# Kept: to make a record legal takes longer than to launch its kernel.
-_legal = functools.lru_cache(maxsize=256)(ScanTiles.legal)
-
-
-def _carry(record: ScanTiles, adds: bool) -> ScanTiles:
-    """Return the record of a scan whose tiles take a carried sum."""
-    return replace(record, carried=True, adds=adds)
-
-
-def _sums(device: Device, record: ScanTiles, by_key: bool) -> tuple[TileSums, ScanTiles]:
-    """Return the records of the sums of tiles, and of their scan."""
-    types = record.total, record.total
-    return record.sums, ScanTiles.legal(device, *types, True, record.work_group, by_key=by_key, operation=record.operation)
+#: `ScanTiles.legal` with its results kept: making a record legal takes longer than launching its kernel.
+legal_tiles = functools.lru_cache(maxsize=256)(ScanTiles.legal)
 
 
 def enqueue_tiles(
@@ -315,9 +305,9 @@ def enqueue_tiles(
     keys: tuple[cl_array.Array, ...] = (),
     tile_sums: tuple[cl_array.Array, int] | None = None,
 ) -> None:
-    """Enqueue a scan by tiles: of n entries to ``n_target``. Where the record is by key, keys are uint64 and never decrease.
+    """Enqueue a scan by tiles of n entries to ``n_target`` results. Keys of a scan by key are uint64 and never decrease.
 
-    ``tile_sums``: as `enqueue_scan` says.
+    ``tile_sums`` is a parameter of `enqueue_scan`.
     """
     built, record = chain.build(record)
     sizes = np.uint64(n), np.uint64(n_target)
@@ -325,12 +315,12 @@ def enqueue_tiles(
         chain.launch(built, 1, *sizes, source, *keys, target)
         return
     n_tiles = -(-n_target // record.tile)
-    built, record = chain.build(_carry(record, not keys and _are_added(chain.device, record, n_tiles)))
+    built, record = chain.build(replace(record, carried=True, adds=not keys and _adds_tiles(chain.device, record, n_tiles)))
     n_tiles = -(-n_target // record.tile)
     if record.adds and tile_sums is not None and tile_sums[1] == record.tile:
         carries = tile_sums[0]
     elif record.adds:
-        carries = _enqueue_sums(chain, _sums(chain.device, record, False)[0], source, n, n_tiles)
+        carries = _enqueue_sums(chain, record.sums, source, n, n_tiles)
     else:
         carries = enqueue_carries(chain, record, source, n, n_tiles, keys)
     chain.launch(built, n_tiles, *sizes, source, *keys, carries, target)
@@ -345,7 +335,7 @@ def _enqueue_sums(
     keys: tuple[cl_array.Array, ...] = (),
     sums_out: cl_array.Array | None = None,
 ) -> cl_array.Array:
-    """Enqueue the sums of tiles, and return them behind a zero: the first ``n_sums``. ``keys``: of entries, and of tiles."""
+    """Enqueue the sums of tiles; return ``n_sums`` numbers: a zero, then the sums. ``keys`` are of entries, and of tiles."""
     built, _ = chain.build(sums)
     if sums_out is None:
         sums_out = chain.scratch(n_sums, sums.total)
@@ -354,15 +344,15 @@ def _enqueue_sums(
 
 
 def add_up(chain: Chain, source: cl_array.Array, n: int) -> int:
-    """Return the sum, in 64 bits, of the first ``n`` integers of an array's buffer, which are some. Waits for the device."""
+    """Return the sum, in 64 bits, of the first ``n`` integers of an array's buffer, one at least. Waits for the device."""
     types = name_of(source.dtype), "int64"
     if chain.device.lanes_are_loops:
         built, record = chain.build(ScanChunks(1, *types, chain.device.portability.at_most(1), False, "sums", True))
-        n_sums = chunks(chain.device, n)
+        n_sums = count_chunks(chain.device, n)
         partial_sums = chain.scratch(n_sums, np.int64)
         chain.launch(built, -(-n_sums // record.work_group), *map(np.uint64, (n, n, n_sums)), source, partial_sums)
     else:
-        tiles = _legal(chain.device, *types, False, None)
+        tiles = legal_tiles(chain.device, *types, False, None)
         n_sums = 1 + -(-n // tiles.tile)
         partial_sums = _enqueue_sums(chain, tiles.sums, source, n, n_sums)
     return int(chain.read(partial_sums, n_sums).sum())
@@ -377,20 +367,21 @@ def enqueue_carries(
     keys: tuple[cl_array.Array, ...] = (),
     sums_out: cl_array.Array | None = None,
 ) -> cl_array.Array:
-    """Enqueue the first parts of a scan by tiles, and return the sums before its tiles: before the first ``n_carries``.
+    """Enqueue the first steps of a scan by tiles, and return the carries: the sums before its first ``n_carries`` tiles.
 
-    They go to ``sums_out``, if it is given, of the dtype of sums.
+    The carries go to ``sums_out``, if it is given, of the dtype of sums.
     """
-    sums, sums_before = _sums(chain.device, record, bool(keys))
     last_keys = tuple(chain.scratch(n_carries, np.uint64) for _ in keys)
-    carries = _enqueue_sums(chain, sums, source, n, n_carries, (*keys, *last_keys), sums_out)
-    enqueue_tiles(chain, sums_before, carries, carries, n_carries, n_carries, last_keys)
+    carries = _enqueue_sums(chain, record.sums, source, n, n_carries, (*keys, *last_keys), sums_out)
+    types, operation = (record.total, record.total), record.operation
+    scan = ScanTiles.legal(chain.device, *types, True, record.work_group, by_key=bool(keys), operation=operation)
+    enqueue_tiles(chain, scan, carries, carries, n_carries, n_carries, last_keys)
     return carries
 
 
 @door()
 def exclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> cl_array.Array:
-    """Return the sums of the entries before each.
+    """Return the exclusive scan of an array: for each entry, the sum of the entries before it.
 
     Parameters
     ----------
@@ -429,7 +420,7 @@ def exclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
 
 @door()
 def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> cl_array.Array:
-    """Return the sums of the entries up to and including each.
+    """Return the inclusive scan of an array: for each entry, the sum of the entries up to it.
 
     Parameters
     ----------
@@ -462,7 +453,7 @@ def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
 
 def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
     """Return the scan of an array, exclusive or inclusive as ``kind`` says."""
-    if out is None and (repeated := _again(a, kind)) is not None:
+    if out is None and (repeated := _replay_scan(a, kind)) is not None:
         return repeated
     queue = arguments.queue_of(a=a)
     entries = arguments.values(queue, "a", a, added=True)
@@ -472,8 +463,8 @@ def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
     return result.deliver(chain)
 
 
-def _again(a: Any, kind: str) -> cl_array.Array | None:
-    """Return a scan as one before, of an array that has nothing to wait for and nothing to refuse; None of any other."""
+def _replay_scan(a: Any, kind: str) -> cl_array.Array | None:
+    """Return the scan of an array by an earlier call's recording; None if there is none, or the array needs checks or waits."""
     if not isinstance(a, cl_array.Array) or a.queue is None or len(a.shape) != 1 or a.offset or a.allocator is not None:
         return None
     dtype, (n,), target = a.dtype, a.shape, sum_dtype(a.dtype)

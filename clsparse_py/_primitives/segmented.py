@@ -2,7 +2,7 @@
 
 After Blelloch, Heroux and Zagha, every work-item has the same number of entries, whatever segments they belong to. Parts are
 cut on the merge path of segment beginnings and entries (Merrill and Garland), so that many empty segments are no burden to a
-single part. On CPU devices parts are few and long, and a work-item's.
+single part. On CPU devices a work-item takes a part, and parts are few and long.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 from clsparse_py._primitives import arguments
 from clsparse_py._primitives.addition import Addition, Tiles, fitting, sum_dtype
-from clsparse_py._primitives.scan import ScanTiles, chunks, enqueue_tiles
+from clsparse_py._primitives.scan import count_chunks, enqueue_tiles, legal_tiles
 from clsparse_py._primitives.thresholds import Thresholds
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import run
@@ -89,7 +89,7 @@ class SegmentedTiles(Tiles, OfSegments):
     def legal(
         cls, device: Device, source: str, target: str, index: str, inclusive: bool, work_group: int | None = None
     ) -> SegmentedTiles:
-        """Return the legal record nearest to the one asked for: it fits in the local memory."""
+        """Return the record of a scan of segments, which fits in the device's local memory."""
         return fitting(
             device,
             cls(work_group or Thresholds.of(device).scanning_group, source, target, device.portability, index, 1, inclusive),
@@ -97,7 +97,7 @@ class SegmentedTiles(Tiles, OfSegments):
 
     @classmethod
     def usual_on(cls, device: Device, arithmetic: Arithmetic) -> SegmentedTiles:
-        """Return the inclusive scan of values of the arithmetic's result."""
+        """Return the record of the inclusive scan of values of the arithmetic's result."""
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
         return cls.legal(device, *types, arithmetic.index, inclusive=True)
 
@@ -143,9 +143,9 @@ class SegmentSums(OfSegments):
     whole : bool
         Whether a work-group takes whole segments, not a part of equal weight.
     items : int
-        Weight of a part to a work-item.
+        Weight of a part, divided by the work-items of a work-group.
     unroll : int
-        Segments whose loads lanes have in flight.
+        Segments whose loads a lane has in flight.
     """
 
     template = "primitives/segment_sums"
@@ -166,7 +166,7 @@ class SegmentSums(OfSegments):
 
     @property
     def lanes(self) -> int:
-        """Lanes that take a segment together, at most."""
+        """Most lanes that take a segment together."""
         return self.lane_width if self.work_group % self.lane_width == 0 else 1
 
     @property
@@ -186,7 +186,7 @@ class SegmentSums(OfSegments):
         *,
         operation: str = "plus",
     ) -> SegmentSums:
-        """Return the legal record nearest to the one asked for: it fits in the local memory."""
+        """Return the record of a sum of segments, which fits in the device's local memory."""
         group, size = min(work_group or Thresholds.of(device).summing_group, device.max_work_group), np.dtype(target).itemsize
         items, unroll = (16 if size <= 8 else 8), (4 if size <= 4 else 2)
         record = cls(group, source, target, device.portability, index, uncut, items, unroll, operation=operation)
@@ -217,7 +217,7 @@ class AddPartials(Addition):
 
     @classmethod
     def of(cls, device: Device, sums: SegmentSums) -> AddPartials:
-        """Return the record of the kernel that adds what parts hold of a segment that an earlier part began."""
+        """Return the record of the kernel that adds the sums of later parts to a segment that an earlier part began."""
         group = min(sums.work_group, Thresholds.of(device).summing_group)
         return cls(group, sums.total, sums.target, sums.portability.at_most(group), operation=sums.operation)
 
@@ -267,14 +267,14 @@ class SegmentedChunks(OfSegments):
         yield "maximum", replace(chunks, operation="maximum")
 
 
-# Kept: to make a record legal takes longer than to launch its kernel.
-_legal_scan = functools.lru_cache(maxsize=64)(ScanTiles.legal)
-_summing = functools.lru_cache(maxsize=256)(SegmentSums.legal)
-_adding = functools.lru_cache(maxsize=256)(AddPartials.of)
+#: `SegmentSums.legal` with its results kept: making a record legal takes longer than launching its kernel.
+_legal_sums = functools.lru_cache(maxsize=256)(SegmentSums.legal)
+#: `AddPartials.of` with its results kept: making a record takes longer than launching its kernel.
+_of_partials = functools.lru_cache(maxsize=256)(AddPartials.of)
 
 
 @functools.lru_cache(maxsize=256)
-def _chunk(
+def _make_chunked(
     device: Device,
     work_group: int | None,
     source: str,
@@ -284,7 +284,7 @@ def _chunk(
     inclusive: bool,
     operation: str = "plus",
 ) -> tuple[SegmentedChunks, SegmentedChunks]:
-    """Return the records of two steps on parts that are a work-item's."""
+    """Return the records of the two steps of a sum or scan on CPU devices, where a work-item takes a part."""
     kinds = source, target, device.portability.at_most(1), index
     first, second = (SegmentedChunks(work_group or 1, *kinds, step, inclusive, operation=operation) for step in steps)
     return first, second
@@ -293,10 +293,10 @@ def _chunk(
 def enqueue_segmented_sum(
     chain: Chain,
     segment_ptr: cl_array.Array,
-    n_segments: int,
     source: cl_array.Array,
-    n: int,
     target: cl_array.Array,
+    n_segments: int,
+    n: int,
     work_group: int | None = None,
     *,
     operation: str = "plus",
@@ -312,23 +312,23 @@ def enqueue_segmented_sum(
         ``n_segments + 1`` valid pointers, ``n`` values, ``n_segments`` sums, used from the beginning of their buffers. Sums are
         made in ``target``'s dtype, which is no bool.
     n_segments, n : int
-        How many there are.
+        The numbers of segments and of values.
     work_group : int, optional
-        Work-items in a work-group, if not those that suit the device.
+        Work-items of a work-group; by default a number that suits the device.
     operation : str
-        What stands for the addition, as in `Addition`; an empty segment gives its identity.
+        The operation in place of the addition, as in `Addition`; an empty segment gives its identity.
     longest : int, optional
         The length of the longest segment, if it is known: if lengths are alike, one kernel does without parts.
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.lanes_are_loops:
-        steps = _chunk(chain.device, work_group, *types, index, ("sum", "add"), True, operation)
+        steps = _make_chunked(chain.device, work_group, *types, index, ("sum", "add"), True, operation)
         _enqueue_chunks(chain, steps, segment_ptr, n_segments, source, n, target)
         return
-    # As many lanes to a segment as it has entries in the mean.
+    # A segment is summed by as many lanes as the mean segment has entries.
     lanes = min(1 << max(n // n_segments, 1).bit_length() - 1, chain.device.portability.lane_width)
     uncut = longest is not None and longest <= lanes * Thresholds.of(chain.device).few_rounds
-    built, sums = chain.build(_summing(chain.device, *types, index, uncut, work_group, operation=operation))
+    built, sums = chain.build(_legal_sums(chain.device, *types, index, uncut, work_group, operation=operation))
     if uncut:
         lanes = min(lanes, sums.lanes)
         per_group = sums.work_group // lanes * sums.unroll
@@ -336,7 +336,7 @@ def enqueue_segmented_sum(
         chain.launch(built, -(-n_segments // per_group), *sizes, segment_ptr, source, target)
         return
     n_parts = -(-(n + n_segments) // sums.step)
-    adding = chain.build(_adding(chain.device, sums))[0]
+    adding = chain.build(_of_partials(chain.device, sums))[0]
     cuts, partial = chain.scratch(n_parts + 1, np.uint64), chain.scratch(n_parts, sums.total)
     chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, source, cuts, partial, target)
     if n_parts > 1:
@@ -346,11 +346,10 @@ def enqueue_segmented_sum(
 def enqueue_segmented_scan(
     chain: Chain,
     segment_ptr: cl_array.Array,
-    n_segments: int,
     source: cl_array.Array,
-    n: int,
     target: cl_array.Array,
-    *,
+    n_segments: int,
+    n: int,
     inclusive: bool,
     work_group: int | None = None,
 ) -> None:
@@ -358,16 +357,16 @@ def enqueue_segmented_scan(
 
     Parameters
     ----------
-    chain, segment_ptr, n_segments, source, n, work_group
-        As for `enqueue_segmented_sum`.
+    chain, segment_ptr, source, n_segments, n, work_group
+        Parameters of `enqueue_segmented_sum`.
     target : pyopencl.array.Array
-        For ``n`` sums; may be ``source``.
+        The array of ``n`` sums; may be ``source``.
     inclusive : bool
         Whether an entry is part of its own sum.
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.lanes_are_loops:
-        steps = _chunk(chain.device, work_group, *types, index, ("tails", "scan"), inclusive)
+        steps = _make_chunked(chain.device, work_group, *types, index, ("tails", "scan"), inclusive)
         _enqueue_chunks(chain, steps, segment_ptr, n_segments, source, n, target)
         return
     built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, inclusive, work_group))
@@ -376,7 +375,9 @@ def enqueue_segmented_scan(
     if n_parts > 1:
         tails, _ = chain.build(SegmentedTails(tiles.work_group, *types, tiles.portability, index))
         chain.launch(tails, n_parts - 1, np.uint64(tiles.tile), segment_ptr, cuts, source, partial)
-        _enqueue_scan_of_parts(chain, tiles, partial, cuts, n_parts)
+        # The sums of parts are scanned over consecutive parts in which no other segment begins.
+        carries = legal_tiles(chain.device, tiles.total, tiles.total, True, tiles.work_group, by_key=True)
+        enqueue_tiles(chain, carries, partial, partial, n_parts, n_parts, (cuts,))
     else:
         chain.fill(partial, 0, 1)
     chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, cuts, source, partial, target)
@@ -385,23 +386,13 @@ def enqueue_segmented_scan(
 def _enqueue_cuts(
     chain: Chain, tiles: SegmentedTiles, segment_ptr: cl_array.Array, n_segments: int, n: int
 ) -> tuple[int, cl_array.Array]:
-    """Enqueue the cutting of segments into parts; return how many there are, and where they are cut."""
+    """Enqueue the cutting of segments into parts; return the number of parts, and the array of their first segments."""
     n_parts = -(-(n + n_segments) // tiles.tile)
     cuts = chain.scratch(n_parts + 1, np.uint64)
     built, record = chain.build(CutSegments(tiles.work_group, tiles.index))
     sizes = (np.uint64(size) for size in (n_segments, n, n_parts, tiles.tile))
     chain.launch(built, -(-(n_parts + 1) // record.work_group), *sizes, segment_ptr, cuts)
     return n_parts, cuts
-
-
-def _enqueue_scan_of_parts(
-    chain: Chain, tiles: SegmentedTiles, partial: cl_array.Array, cuts: cl_array.Array, n_parts: int
-) -> None:
-    """Enqueue the scan of partial sums of parts, over consecutive parts in which no other segment begins."""
-    types = tiles.total, tiles.total
-    enqueue_tiles(
-        chain, _legal_scan(chain.device, *types, True, tiles.work_group, by_key=True), partial, partial, n_parts, n_parts, (cuts,)
-    )
 
 
 def _enqueue_chunks(
@@ -413,8 +404,8 @@ def _enqueue_chunks(
     n: int,
     target: cl_array.Array,
 ) -> None:
-    """Enqueue two steps on a few long parts."""
-    n_parts = chunks(chain.device, n_segments + n)
+    """Enqueue the two steps of a sum or scan of segments in a few long parts."""
+    n_parts = count_chunks(chain.device, n_segments + n)
     cuts, partial = chain.scratch(n_parts, np.uint64), chain.scratch(n_parts, steps[0].total)
     sizes = tuple(np.uint64(size) for size in (n_segments, n, n_parts))
     for step in steps:
@@ -424,7 +415,7 @@ def _enqueue_chunks(
 
 @door()
 def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: cl_array.Array | None = None) -> cl_array.Array:
-    """Return the sum of each segment.
+    """Return the sums of the segments of an array.
 
     Every work-item has the same number of entries, whatever segments they belong to (Blelloch, Heroux and Zagha, "Segmented
     operations for sparse matrix computation on vector multiprocessors", 1993).
@@ -450,8 +441,10 @@ def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: c
     TypeError, ValueError
         An argument is no such array, or the pointers are no such pointers; the message names the argument.
 
-    Notes ----- Waits for the check of the pointers: one kernel, one read. The order of the additions depends on the pointers
-    alone, so results are bitwise the same at each call on a device.
+    Notes
+    -----
+    Waits for the check of the pointers: one kernel, one read. The order of the additions depends on the pointers alone, so
+    results are bitwise the same at each call on a device.
 
     Examples
     --------
@@ -469,7 +462,7 @@ def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: c
     result = arguments.output(chain, "out", out, n_segments, sum_dtype(values.dtype), entries, pointers)
     arguments.check_pointers(chain, "segment_ptr", pointers, entries.size)
     if n_segments:
-        run(chain, _enqueue_sum, (pointers, entries, result.array), n_segments, entries.size)
+        run(chain, enqueue_segmented_sum, (pointers, entries, result.array), n_segments, entries.size)
     return result.deliver(chain)
 
 
@@ -477,7 +470,7 @@ def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: c
 def segmented_scan(
     segment_ptr: cl_array.Array, values: cl_array.Array, *, exclusive: bool = False, out: cl_array.Array | None = None
 ) -> cl_array.Array:
-    """Return the scan of each segment: for each entry, the sum of those of its segment up to it.
+    """Return the scan of the segments of an array: for each entry, the sum of its segment's entries up to it.
 
     Every work-item has the same number of entries, whatever segments they belong to, as in `segmented_sum`.
 
@@ -520,25 +513,5 @@ def segmented_scan(
     result = arguments.output(chain, "out", out, n, dtype, entries, pointers, in_place=entries)
     arguments.check_pointers(chain, "segment_ptr", pointers, n)
     if n:
-        run(chain, _enqueue_scan, (pointers, entries, result.array), pointers.size - 1, n, not exclusive)
+        run(chain, enqueue_segmented_scan, (pointers, entries, result.array), pointers.size - 1, n, not exclusive)
     return result.deliver(chain)
-
-
-def _enqueue_sum(
-    chain: Chain, segment_ptr: cl_array.Array, source: cl_array.Array, target: cl_array.Array, n_segments: int, n: int
-) -> None:
-    """Enqueue `enqueue_segmented_sum`, in the form that `recording.run` takes."""
-    enqueue_segmented_sum(chain, segment_ptr, n_segments, source, n, target)
-
-
-def _enqueue_scan(
-    chain: Chain,
-    segment_ptr: cl_array.Array,
-    source: cl_array.Array,
-    target: cl_array.Array,
-    n_segments: int,
-    n: int,
-    inclusive: bool,
-) -> None:
-    """Enqueue `enqueue_segmented_scan`, in the form that `recording.run` takes."""
-    enqueue_segmented_scan(chain, segment_ptr, n_segments, source, n, target, inclusive=inclusive)

@@ -1,6 +1,6 @@
 """Products ``y = alpha * A @ x + beta * y`` by recordings: operands that were checked once are not checked again.
 
-So do samples of products, whose operands are two dense matrices.
+Sampled products of two dense matrices (SDDMM) take the same way.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _Y = 2
 
 
 def recorder_of(chain: Chain, dtypes: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]], *, scaled: bool) -> Recorder:
-    """Return the recorder of a product: A's values, x and y are its slots."""
+    """Return the recorder of a product, whose slots are A's values, x and y."""
     return Recorder(chain, dtypes, _BEGINS + _SCALES * scaled)
 
 
 def arguments_of(recorder: Recorder) -> tuple[Any, ...]:
-    """Return what all launches of a product have in common, their first arguments."""
+    """Return the first arguments of all launches of a product: A's values, x, y, their offsets, and the scale if there is one."""
     data, x, y = recorder.operands
     x_begin, y_begin, *scale = recorder.numbers
     return data, x, x_begin, y, y_begin, *scale
 
 
 class _Checked(weakref.ref[Any]):
-    """An array that was checked, with its memory: kept as long as the array is, so that no other is taken for it."""
+    """A weak reference to an array that was checked, with the array's memory, which it keeps as long as the array lives."""
 
     __slots__ = ("memory", "shape")
 
@@ -61,13 +61,14 @@ class _Checked(weakref.ref[Any]):
     shape: tuple[int, ...] | None
 
     def __new__(cls, array: cl_array.Array) -> Self:
-        """Return a reference that lets go of the memory when the array goes."""
-        reference = super().__new__(cls, array, _let_go)
+        """Return a reference that drops the memory when the array goes."""
+        reference = super().__new__(cls, array, _drop_memory)
         reference.memory, reference.shape = array.base_data, array.shape
         return reference
 
 
-def _let_go(checked: Any) -> None:
+def _drop_memory(checked: Any) -> None:
+    """Drop the memory of a checked array that has gone."""
     checked.memory = None
 
 
@@ -79,28 +80,28 @@ class _Call:
     ----------
     product : DenseProduct
     queue : pyopencl.CommandQueue
-        For an x that has none.
+        The queue for an x that has none.
     own : pyopencl.CommandQueue or None
         The queue whose order is all that the product has to keep.
     of_new : pyopencl.CommandQueue or None
-        The same, for a product with a new result; None if y did not begin its memory, as new ones do.
+        The same, for a product with a new result; None if y did not begin its memory, as new arrays do.
     arena, pool
-        Of what the recording keeps.
+        Arena and pool of the recording's arrays.
     data, x, y : _Checked
     y_is_new : bool
-        Whether y was made for the product, and is not known to be apart from what is read.
+        Whether y was made for the product, and is not known to be apart from the operands.
     alpha, beta : scalar or None
     semiring : Semiring or None
     numbers : tuple of numpy.generic
-        Those of the recording.
+        The recording's numbers.
     repeat : callable
-        Replays the recording on a queue with the memory of data, x and y, and sets y's alone: that of data and x is the same.
+        Replays the recording on a queue with the memory of data, x and y. Only y's memory is set: that of data and x is the same.
     form_of_y : tuple
-        As `memory.new_array` takes it.
+        The form of y, as `memory.new_array` takes it.
     form : tuple
-        Of x: the queue, dtype, shape, strides and offset.
+        The queue, dtype, shape, strides and offset of x.
     x_bytes, y_bytes : int
-        How much memory x reaches over, from the beginning of its buffer, and y takes.
+        Bytes from the beginning of x's buffer to the end of x; bytes of y.
     n_released : int
         How often memory of the pool had been released by hand; -1 if memory belongs to another queue than the plan's.
     """
@@ -134,13 +135,13 @@ class DenseProduct:
     ----------
     recording : Recording
     queue : pyopencl.CommandQueue
-        Of what the recording keeps.
+        The queue of the arrays that the recording keeps.
 
     Attributes
     ----------
     recording : Recording
     event : pyopencl.Event or None
-        Of the last product on that queue, if it has nothing to keep but the order of that queue.
+        The event of the last product on that queue, if the order of the queue is all that products have to keep.
     """
 
     __slots__ = ("_arena", "_numbers", "_own", "event", "recording")
@@ -148,18 +149,18 @@ class DenseProduct:
     def __init__(self, recording: Recording, queue: cl.CommandQueue) -> None:
         self.recording = recording
         self._arena = arena_of(queue)
-        # The queue whose order is all that has to be kept; None if there is more.
+        # The queue whose order is all that products have to keep; None if they have to wait for events.
         has_more = self._arena.beside is not None or recording.n_commands == 0 or of_others(queue, *recording.kept)
         self._own = None if has_more else queue
         self.event: cl.Event | None = None
         self._numbers: Numbers = ()
 
     def run(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> list[cl.Event]:
-        """Enqueue a product with operands that were checked, and return an event for each command."""
+        """Enqueue a product with operands that were checked, and return the events of its commands."""
         return self.enqueue(queue, operands, self._numbers_of(operands, scale))
 
     def _numbers_of(self, operands: Operands, scale: tuple[Any, ...]) -> Numbers:
-        """Return the numbers of a product, offsets and scale: the same tuple as before if they are the same."""
+        """Return the numbers of a product, offsets and scale: the tuple of the last product if they are equal."""
         _, x, y = operands
         numbers = (*(np.uint64(vector.offset // vector.dtype.itemsize) for vector in (x, y)), *scale)
         if scale or numbers != self._numbers:
@@ -167,9 +168,9 @@ class DenseProduct:
         return self._numbers
 
     def enqueue(self, queue: cl.CommandQueue, operands: Operands, numbers: Numbers) -> list[cl.Event]:
-        """Enqueue a product as `run` does, with the numbers of its recording given."""
+        """Enqueue a product as `run` does, with the recording's numbers given by the caller."""
         recording = self.recording
-        # Several commands go by a chain, which returns their events.
+        # Several commands need a chain, which has the events of all.
         if (
             queue is self._own
             and recording.n_commands == 1
@@ -196,9 +197,9 @@ class DenseProduct:
         *,
         is_new: bool,
     ) -> _Call | None:
-        """Return the product with operands that were checked, for `Repeating`; None if its alpha or beta may change.
+        """Return a product with operands that were checked, for `Repeating`; None if its alpha or beta may change.
 
-        ``queue`` is that of a product whose x has none, ``is_new`` says that y was made for it.
+        ``queue`` is the queue for an x that has none; ``is_new`` says that y was made for the product.
         """
         if any(value is not None and not isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):
             return None
@@ -217,16 +218,16 @@ class DenseProduct:
         )  # fmt: skip
 
     def bound(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> Bound:
-        """Return the product's launches bound to these operands; they wait for nothing but the order of the queue."""
+        """Return the product's launches bound to these operands; they keep the order of the queue, and wait for no events."""
         return self.recording.bound(queue, operands, self._numbers_of(operands, scale))
 
 
 class Repeating:
-    """Makes the last product whose operands were checked again; base of plans, and of others that keep products."""
+    """Base of plans and of other objects that repeat their last product without checking its operands again."""
 
     #: The last product that `DenseProduct.checked` returned.
     _call: _Call | None = None
-    #: Upgrades that will take the place of products: each product that is made again is told to `_upgrade`.
+    #: Upgrades that will take the place of products; `_upgrade` is called for each repeated product if there are any.
     _upgrades: Mapping[Any, Upgrade[Any]] = MappingProxyType({})
 
     def again(
@@ -238,9 +239,9 @@ class Repeating:
         out: cl_array.Array | None = None,
         semiring: Any = plus_times,
     ) -> cl_array.Array | None:
-        """Return a product as the last that was checked, with a new result if ``out`` is None; None if it has to be checked.
+        """Repeat the last product that was checked, and return its result; None if the operands have to be checked.
 
-        Without ``out``, x may be another array that lies as that one did.
+        The result is ``out``, or a new array. Without ``out``, x may be another array of the same shape, strides and offset.
         """
         call = self._call
         if call is None or alpha is not call.alpha or beta is not call.beta or semiring is not call.semiring:
@@ -251,7 +252,7 @@ class Repeating:
         is_same = of_x() is x and of_x.memory is x_memory and of_x.shape is x.shape
         product, pool = call.product, call.pool
         last_event = product.event
-        # Whether nothing but the queue's order has to be kept: its last product is the last command that arrays know of.
+        # Whether the queue's order is all that has to be kept: the last product is the last command that the arrays know of.
         is_ready = (
             is_same
             and call.n_released == pool.n_released
@@ -300,11 +301,11 @@ class Repeating:
         return result
 
     def _upgrade(self) -> None:
-        """Take note of a product that was made again."""
+        """Count a repeated product for the upgrades."""
 
 
 def _is_like(x: cl_array.Array, call: _Call) -> bool:
-    """Return whether an array lies in its memory as the one that was checked."""
+    """Return whether an array has the queue, dtype, shape, strides and offset of the x that was checked."""
     queue, dtype, shape, strides, offset = call.form
     memory: Any = x.base_data
     return bool(
@@ -320,7 +321,7 @@ def _is_like(x: cl_array.Array, call: _Call) -> bool:
 
 
 class BoundProduct(Repeating):
-    """``y = A @ x`` for the arrays that it was made with; made by `SpmvPlan.bind`.
+    """``y = A @ x`` for fixed arrays; made by `SpmvPlan.bind`.
 
     It keeps the arrays and their memory alive: values that are written into them count at the next call, arrays that take their
     place in a matrix do not.
@@ -328,7 +329,7 @@ class BoundProduct(Repeating):
     Attributes
     ----------
     out : pyopencl.array.Array
-        Takes the product.
+        The array that takes the product.
     """
 
     def __init__(self, queue: cl.CommandQueue, operands: Operands, product: DenseProduct) -> None:
@@ -338,7 +339,7 @@ class BoundProduct(Repeating):
             tuple(operand.base_data for operand in operands),
             tuple(operand.shape for operand in operands),
         )
-        # Memory of others stays if it is released by hand. That of the pool does not.
+        # These objects keep memory that a user releases by hand, unless it is the pool's.
         self._kept = [cl.Buffer.from_int_ptr(memory.int_ptr, True) for memory in self._memory if memory.__class__ is cl.Buffer]
         self.out = operands[2]
 
@@ -352,12 +353,12 @@ class BoundProduct(Repeating):
         """
         data, x, y = self._operands
         if self.again(data, x, out=y) is None:
-            self._look()
+            self._require_unchanged()
             note_written(y, self._product.run(self._queue, self._operands, ())[-1])
         return y
 
-    def _look(self) -> None:
-        """Raise an error if an array is not as it was."""
+    def _require_unchanged(self) -> None:
+        """Raise an error if an array has other memory or another shape than when the product was bound to it."""
         for name, array, memory, shape in zip(("A.data", "x", "out"), self._operands, self._memory, self._shapes, strict=True):
             if array.base_data is not memory:
                 raise ValueError(f"{name}: has other memory than when the product was bound to it; bind it again")

@@ -30,7 +30,7 @@ __all__ = ["Chain", "enqueue_copy", "enqueue_fill", "needs_no_events", "spread"]
 
 #: The pattern of counters that are set to zero.
 _ZERO = np.zeros((), np.uint32)
-#: Counters in an array of zeros that an arena keeps.
+#: Counters in an array of zeros that the arena of a queue keeps.
 _COUNTERS = 1024
 
 
@@ -47,17 +47,16 @@ class Thresholds(thresholds.Thresholds):
 #: The class of PyOpenCL's arrays, looked up once: a launch asks each argument for it.
 _ARRAY = cl_array.Array
 
-_Made = TypeVar("_Made")
+_Value = TypeVar("_Value")
 _Record = TypeVar("_Record", bound=programs.Parameters)
 
 
-@functools.lru_cache(maxsize=1024)  # to make NumPy's numbers takes longer
+@functools.lru_cache(maxsize=1024)  # making NumPy's numbers takes longer than a look-up
 def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -> tuple[int, tuple[np.uint64, ...]]:
-    """Return how to share n entries out: work-groups, and the arguments n, stride, step and span of kernels that take them so.
+    """Return the number of work-groups that share n entries, and the kernel arguments n, stride, step and span.
 
-    Work-item i takes span entries from i * stride on, step apart. On CPU devices those are neighbours, as a work-item is an
-    iteration of a core's loop, and so they are for work-groups of one work-item; elsewhere neighbours go to neighbouring
-    work-items.
+    Work-item i takes span entries from i * stride on, step apart. These are neighbours on CPU devices, where a work-item is an
+    iteration of a core's loop, and for work-groups of one work-item; elsewhere neighbours go to neighbouring work-items.
     """
     groups = min(-(-n // work_group), device.compute_units * groups_per_unit)
     if device.lanes_are_loops or work_group == 1:
@@ -67,7 +66,7 @@ def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -
 
 
 def _part(data: Any, begin: int, n_bytes: int) -> tuple[Any, int]:
-    """Return an array's memory from a byte on: buffers with the offset, shared virtual memory as a pointer of its own."""
+    """Return an array's memory from byte ``begin`` on: a buffer with that offset, or a part of shared virtual memory with 0."""
     if isinstance(data, cl.MemoryObjectHolder):
         return data, begin
     memory = (ctypes.c_uint8 * n_bytes).from_address(data.svm_ptr + begin)
@@ -92,7 +91,7 @@ def enqueue_copy(
     source_begin: int,
     wait_for: list[cl.Event] | None,
 ) -> cl.Event:
-    """Enqueue a copy of some bytes, one or more, between the memory of two arrays."""
+    """Enqueue a copy of ``n_bytes`` bytes, one or more, between the memory of two arrays."""
     to, to_begin = _part(target, target_begin, n_bytes)
     origin, begin = _part(source, source_begin, n_bytes)
     options: dict[str, Any] = {"wait_for": wait_for}
@@ -108,10 +107,10 @@ def enqueue_copy(
 
 
 def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known_event: cl.Event | None = None) -> Arena | None:
-    """Return the arena of a queue in order if commands that use these have nothing else to wait for, and nothing to note.
+    """Return the arena of a queue if its order is all that commands on these arrays have to keep; None if events matter.
 
-    Else None, or where memory is counted. For calls of one or two launches: to make a `Chain` takes half as long as a launch.
-    ``known_event`` is an event of that queue.
+    Also None if memory is counted. It serves calls of one or two launches: making a `Chain` takes half as long as a launch.
+    ``known_event`` is an event of the queue.
     """
     if fork_guard.forked:
         use_device()
@@ -140,11 +139,10 @@ class Chain:
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        Where they run.
     operands : pyopencl.array.Array
-        Arrays that the commands read. The first command waits for whatever still writes to these.
+        Arrays that the commands read. The first command waits for earlier commands that write to them.
     writes : tuple of pyopencl.array.Array
-        Arrays that they write to, if not allocated for them. The first waits for whatever still reads or writes these.
+        Arrays that the commands write to, if not allocated for them. The first command waits for earlier commands that use them.
 
     Attributes
     ----------
@@ -152,12 +150,12 @@ class Chain:
     device : Device
         Capabilities of the queue's device.
     events : list of pyopencl.Event
-        One for each command so far.
+        Events of the commands so far.
     """
 
     def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> None:
         self.queue = queue
-        # From the arena, as to ask the queue itself takes longer.
+        # The arena is asked, as asking the queue takes longer.
         arena = arena_of(queue)
         self._beside, self._context, self._cl_device = arena.beside, arena.pool.context, arena.pool.device
         self.device: Device = describe(self._cl_device)
@@ -168,7 +166,7 @@ class Chain:
         own_queue = arena.itself
         for array in (*writes, *operands):
             data: Any = array.base_data
-            # Memory of this queue's arena that nothing is said to write needs no closer look.
+            # Memory of this queue's arena that has no events needs no closer look.
             is_lent = data.__class__ is Lent and data.block is not None and data.block.arena is own_queue
             if writes or array.events or not is_lent:
                 self._wait_for = pending(queue, *operands, *writes, writes=writes)
@@ -177,17 +175,17 @@ class Chain:
 
     @property
     def wait_for(self) -> list[cl.Event] | None:
-        """Events that the next command has to wait for explicitly; for commands that are enqueued by the caller."""
+        """Events that the next command has to wait for explicitly, for callers that enqueue commands by themselves."""
         return None if self.events else self._wait_for
 
     def _add(self, event: cl.Event) -> None:
-        """Take note of a command."""
+        """Add the event of a command to the chain's events, and note its use of memory of other queues."""
         self.events.append(event)
         if self._noted:
             note_use(self.queue, self._noted, event)
 
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
-        """Return ``n`` entries of memory that later commands of this chain may use, and that is taken back when it is let go.
+        """Return an array of ``n`` entries of scratch memory for later commands of this chain; the pool has it back when it goes.
 
         Raises
         ------
@@ -197,14 +195,14 @@ class Chain:
         return allocate(self.queue, "workspace", max(n, 1), dtype)
 
     def view_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-        """Return an array of one dimension whose entries commands read and write as another type of the same size."""
+        """Return a one-dimensional array on the memory of another, whose entries have another type of the same size."""
         return array_of(self.queue, array.size, dtype, array.base_data)
 
     def counters(self, n: int) -> cl_array.Array:
-        """Return ``n`` zeros, uint32, that commands of this chain may count in.
+        """Return ``n`` counters, uint32 and zero, for commands of this chain.
 
-        To set them takes as long as a launch. Those of few are kept, and set to zero again by `finish`, when the device is busy
-        with what the chain is for; not where memory is counted, of which they would take more than is asked for.
+        Setting them to zero takes as long as a launch. So an array of 1024 counters is kept, and set to zero again by `finish`,
+        while the device runs the chain; not where memory is counted, as so many counters are more than was asked for.
         """
         if n > _COUNTERS or current() is not None:
             counters = self.scratch(n, np.uint32)
@@ -220,7 +218,7 @@ class Chain:
         return counters
 
     def build(self, parameters: _Record) -> tuple[Built, _Record]:
-        """Return the built kernel for a record, and the record that it was built with."""
+        """Return the built kernel for a record, and the record as it was adapted to the device."""
         built = programs.build(self._context, self._cl_device, parameters)
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
@@ -231,19 +229,19 @@ class Chain:
         return built
 
     def build_together(self, group: Hashable, make: Callable[[], Iterable[programs.Parameters]]) -> None:
-        """Build kernels that will be asked for, several at a time; see `programs.build_together`.
+        """Build kernels that the chain will launch, several at a time; see `programs.build_together`.
 
-        Not on CPU devices, whose compilers take one at a time, or the cores that the host computes with.
+        On CPU devices nothing is built: their compilers take one kernel at a time, or the cores that the host computes with.
         """
         if not self.device.lanes_are_loops:
             programs.build_together(self._context, self._cl_device, group, make)
 
-    def worked_out(self, key: Hashable, work_out: Callable[[], _Made]) -> _Made:
-        """Return the result of ``work_out``, called once for all chains on the queue's device; see `programs.worked_out`."""
+    def worked_out(self, key: Hashable, work_out: Callable[[], _Value]) -> _Value:
+        """Return the result of ``work_out``, which is called once for all chains on the queue's device and kept."""
         return programs.worked_out(self._context, self._cl_device, key, work_out)
 
     def launch(self, built: Built, groups: int, *arguments: Any) -> None:
-        """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
+        """Enqueue a kernel with ``groups`` work-groups, if there are any; arrays are passed from the start of their buffers."""
         if groups <= 0:
             return
         passed, sizes = (
@@ -267,7 +265,7 @@ class Chain:
         self.launch(built, groups, *sizes, *arguments)
 
     def repeat(self, commands: Iterable[Callable[..., cl.Event]], *arguments: Any) -> None:
-        """Enqueue commands of a recording, which are called with the queue, what is given, and events to wait for."""
+        """Enqueue the commands of a recording: functions that take the queue, ``arguments`` and events to wait for."""
         wait_for = self.wait_for
         for command in commands:
             if self._beside is None:
@@ -290,7 +288,7 @@ class Chain:
     def sent(self, values: np.ndarray[Any, Any]) -> cl_array.Array:
         """Return a device array with the values of a contiguous host array, or on its memory; the host does not wait for a copy.
 
-        The values may change once the chain has read something.
+        The caller may change the host array after the chain's next read.
         """
         if not values.size or (values.nbytes > Thresholds.of(self.device).max_copied and in_place(self.queue, values)):
             return from_host(self.queue, values, copy=False)
@@ -307,46 +305,49 @@ class Chain:
         self._add(enqueue_fill(self.queue, target.base_data, pattern, n_bytes, self.wait_for))
 
     def read(self, source: cl_array.Array, n: int, begin: int = 0) -> np.ndarray[Any, Any]:
-        """Wait for all commands so far, and return ``n`` entries of an array's buffer."""
+        """Wait for all commands so far, and return ``n`` entries of an array's buffer from entry ``begin`` on."""
         host = np.empty(n, source.dtype)
         if n:
             self._enqueue_read(source, host, begin, is_blocking=True)
         return host
 
     def read_later(self, source: cl_array.Array, n: int, begin: int = 0) -> Callable[[], np.ndarray[Any, Any]]:
-        """Enqueue the read of ``n`` entries of an array's buffer; return a function that waits for it and gives them.
+        """Enqueue the read of ``n`` entries of an array's buffer; return a function that waits for the read and returns them.
 
         Commands that are enqueued in between keep the device busy while the host waits.
         """
-        # Not to mapped memory, which spares a copy: quirk 13.
+        # Mapped memory would spare a copy, and is not used (quirk 13).
         host = np.empty(n, source.dtype)
         event = self._enqueue_read(source, host, begin, is_blocking=False)
         self._add(event)
 
         def wait() -> np.ndarray[Any, Any]:
+            """Wait for the read, and return the entries."""
             event.wait()
             return host
 
         return wait
 
     def _enqueue_read(self, source: cl_array.Array, host: np.ndarray[Any, Any], begin: int, *, is_blocking: bool) -> cl.Event:
+        """Enqueue the copy of entries of an array's buffer, from entry ``begin`` on, to a host array."""
         memory, begin = _part(source.base_data, begin * host.itemsize, host.nbytes)
         options = {"wait_for": self.wait_for, "is_blocking": is_blocking} | ({"src_offset": begin} if begin else {})
         return submit("a read", cl.enqueue_copy, self.queue, host, memory, **options)
 
     @contextmanager
     def side_queue(self, is_wanted: bool = True) -> Iterator[Chain]:
-        """Give a chain whose commands come after all so far, and run at the same time as what this chain enqueues meanwhile.
+        """Yield a chain on a second queue: its commands run at the same time as commands that this chain enqueues in the block.
 
-        At the end of the block this chain waits for it. It is this chain itself where it is not ``is_wanted``.
+        They come after all earlier commands of this chain, whose later commands wait for them. If the second queue is not
+        ``is_wanted``, the chain is this one.
         """
         if not is_wanted:
             yield self
             return
         side = Chain(side_queue(self.queue))
-        # A queue's order says nothing to another queue: the side queue must wait for earlier commands of the main queue, too.
+        # The order of a queue does not bind another queue: the side queue has to wait for earlier commands of the main queue.
         side._wait_for = self.events[-1:] or [*(self._wait_for or ()), cl.enqueue_marker(self.queue)]
-        # Before another queue waits for a command, OpenCL asks that the command's own queue be flushed.
+        # OpenCL asks that a queue be flushed before another queue waits for its commands.
         self.queue.flush()
         try:
             yield side
@@ -356,7 +357,7 @@ class Chain:
                 self._add(cl.enqueue_barrier(self.queue, wait_for=side.events[-1:]))
 
     def finish(self, *results: cl_array.Array) -> None:
-        """Tell the arrays that this chain writes which command they have to be waited for by."""
+        """Note the chain's last command on the arrays that it writes, and set the counters to zero again."""
         if self.events:
             for result in results:
                 note_written(result, self.events[-1])

@@ -4,9 +4,9 @@ Choosing records, looking up kernels and counting work-groups takes the host lon
 the kind of call: the device, the dtypes, and numbers such as the shape. So a function that enqueues commands runs once for each
 kind, on a chain that records the commands; every call of that kind then replays them with its own arrays.
 
-A recording remembers no call: at each replay all its slots are set anew, on kernel objects that nobody else has meanwhile, and
-what they are set to is kept until the last command is enqueued. To find out which slots are set already takes as long as setting;
-only who knows it without asking, and keeps their memory, has one slot set anew (`Recording.repeated`).
+A recording remembers no call: at each replay all its slots are set anew, on kernel objects that no other thread has meanwhile.
+The arguments are kept until the last command is enqueued. Finding out which slots are set already would take as long as setting
+them; a caller that knows it and keeps the arguments' memory sets a single slot anew (`Recording.repeated`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ from clsparse_py._run.launch import Chain, enqueue_copy, enqueue_fill, needs_no_
 __all__ = ["Bound", "Number", "Recorder", "Recording", "Tape", "find_recording", "get_recording", "record", "run"]
 
 
+#: A recorded command other than a launch: it is called with a queue, the table of arguments, numbers, and events to wait for.
+_Command = Callable[[cl.CommandQueue, list[Any], Numbers, list[cl.Event] | None], cl.Event]
+
+
 class _Operand(cl_array.Array):
     """A placeholder for an array of which only the dtype is known: any other attribute raises an AttributeError."""
 
@@ -48,34 +52,10 @@ class _Scratch(_Operand):
 
 
 class Number:
-    """A placeholder for a number that each call brings."""
+    """A placeholder for a number that a call brings."""
 
     def __init__(self, place: int) -> None:
         self.place = place
-
-
-class _Fill:
-    """A recorded fill: the first bytes of an array are set to a pattern."""
-
-    __slots__ = ("_n_bytes", "_pattern", "_place")
-
-    def __init__(self, place: int, pattern: np.ndarray[Any, Any], n_bytes: int) -> None:
-        self._place, self._pattern, self._n_bytes = place, pattern, n_bytes
-
-    def enqueue(self, queue: cl.CommandQueue, table: list[Any], _: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
-        return enqueue_fill(queue, table[self._place], self._pattern, self._n_bytes, wait_for)
-
-
-class _Copy:
-    """A recorded copy: some bytes of an array, from one byte on, to another from a byte on."""
-
-    __slots__ = ("_begins", "_n_bytes", "_source", "_target")
-
-    def __init__(self, target: int, source: int, n_bytes: int, begins: tuple[int, int]) -> None:
-        self._target, self._source, self._n_bytes, self._begins = target, source, n_bytes, begins
-
-    def enqueue(self, queue: cl.CommandQueue, table: list[Any], _: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
-        return enqueue_copy(queue, table[self._target], table[self._source], self._n_bytes, *self._begins, wait_for)
 
 
 class Recorder(Chain):
@@ -87,18 +67,18 @@ class Recorder(Chain):
     Parameters
     ----------
     chain : Chain
-        Of the device.
+        A chain on the device.
     dtypes : tuple of dtype or None
-        Of the arrays that each call brings, None for one that this kind of call lacks.
+        Dtypes of the arrays that a call brings, None for an array that this kind of call lacks.
     n_numbers : int
-        How many numbers each call brings.
+        Count of the numbers that a call brings.
 
     Attributes
     ----------
     operands : tuple
-        What stands for the arrays.
+        Placeholders of the arrays.
     numbers : tuple of Number
-        What stands for the numbers.
+        Placeholders of the numbers.
     """
 
     def __init__(self, chain: Chain, dtypes: Sequence[np.dtype[Any] | None], n_numbers: int = 0) -> None:
@@ -108,7 +88,7 @@ class Recorder(Chain):
         self.numbers = tuple(Number(len(dtypes) + place) for place in range(n_numbers))
         self.n_slots = len(dtypes) + n_numbers
         self.table: list[Any] = [None] * self.n_slots
-        self.commands: list[Launch | _Fill | _Copy] = []
+        self.commands: list[Launch | _Command] = []
         self.scratches: list[_Scratch] = []
         self.kept: list[cl_array.Array] = []
 
@@ -137,15 +117,25 @@ class Recorder(Chain):
     @override
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
         if n > 0:
-            item = np.array(value, target.dtype)
-            self.commands.append(_Fill(self._place(target), item, n * item.itemsize))
+            place, pattern = self._place(target), np.array(value, target.dtype)
+
+            def refill(queue: cl.CommandQueue, table: list[Any], _: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
+                """Enqueue the recorded fill of the first ``n`` entries of an array."""
+                return enqueue_fill(queue, table[place], pattern, n * pattern.itemsize, wait_for)
+
+            self.commands.append(refill)
 
     @override
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
         if n > 0:
-            item = source.dtype.itemsize
-            begins = target_begin * item, source_begin * item
-            self.commands.append(_Copy(self._place(target), self._place(source), n * item, begins))
+            to, origin, item = self._place(target), self._place(source), source.dtype.itemsize
+            sizes = n * item, target_begin * item, source_begin * item
+
+            def copy_again(queue: cl.CommandQueue, table: list[Any], _: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
+                """Enqueue the recorded copy between two arrays."""
+                return enqueue_copy(queue, table[to], table[origin], *sizes, wait_for)
+
+            self.commands.append(copy_again)
 
     def _place(self, argument: Any) -> int:
         """Return the place in the table of an argument of the next command."""
@@ -162,12 +152,12 @@ class Recorder(Chain):
         return len(self.table) - 1
 
     def recording(self) -> Recording:
-        """Return a recording of the commands so far."""
+        """Return a recording of the commands that were recorded so far."""
         return Recording(self)
 
 
 class _SharedLaunch(Launch):
-    """A launch that takes its kernel objects from those that all callers of the kernel share."""
+    """A recorded launch with the kernel objects that all callers of its kernel share."""
 
     __slots__ = ()
 
@@ -179,13 +169,13 @@ class _SharedLaunch(Launch):
 class Tape(Recorder):
     """A chain that enqueues its commands and records them too, for an operation that reads results to know its next commands.
 
-    Reads are not recorded: they are to give the same at each replay.
+    Reads are not recorded: the values that were read have to be the same at each replay.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     operands : pyopencl.array.Array
-        The first slots, of distinct memory that the commands do not write to.
+        Arrays of the first slots, in distinct memory that the commands do not write to.
     results : tuple of str
         Names of the arrays that the operation makes, which have the other slots, see `take`.
     """
@@ -199,10 +189,10 @@ class Tape(Recorder):
         self._is_whole, self._n_reads = True, 0
 
     def take(self, name: str, array: cl_array.Array) -> None:
-        """Take note of the memory of a result."""
+        """Give the memory of a result the slot of the result's name."""
         if array.base_data is not None:
             self._slots[id(array.base_data)] = self._places[name]
-            self._taken.append(array.base_data)  # while it is there, no other has its identity
+            self._taken.append(array.base_data)  # kept, so that no other object has the same `id`
 
     @override
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
@@ -257,7 +247,7 @@ class Tape(Recorder):
         return super()._place(memory)
 
     def to_recording(self) -> Recording | None:
-        """Return the commands so far; None if some were not recorded, or have arrays that come from elsewhere."""
+        """Return a recording of the commands so far; None if a command was not recorded, or has an array that is no slot."""
         is_whole = self._is_whole and len(self.events) == len(self.commands) + self._n_reads
         return self.recording() if is_whole else None
 
@@ -268,17 +258,17 @@ class Recording:
     Attributes
     ----------
     kernels : tuple of Built
-        The kernels that it launches.
+        The kernels that the recording launches.
     kept : tuple of pyopencl.array.Array
         Constants: arrays that are the same in all calls.
     n_commands : int
     """
 
     def __init__(self, recorder: Recorder) -> None:
-        self._commands = tuple(recorder.commands)
-        self.n_commands = len(self._commands)
-        self._enqueues = tuple(command.enqueue for command in self._commands)
-        self.kernels = tuple(command.built for command in self._commands if isinstance(command, Launch))
+        self.n_commands = len(recorder.commands)
+        self._launches = tuple(command for command in recorder.commands if isinstance(command, Launch))
+        self._enqueues = tuple(command.enqueue if isinstance(command, Launch) else command for command in recorder.commands)
+        self.kernels = tuple(launch.built for launch in self._launches)
         self.kept = tuple({id(array): array for array in recorder.kept}.values())
         self._constants = tuple(recorder.table[recorder.n_slots :])
         # Scratch arrays share a block of memory if the last use of one comes before the first use of the other.
@@ -292,7 +282,7 @@ class Recording:
                 self._sizes.append(0)
                 until.append(0)
             else:
-                # The smallest that suffices, or else the largest.
+                # The smallest block that suffices, or else the largest.
                 block = min(
                     free,
                     key=lambda candidate: (
@@ -305,8 +295,8 @@ class Recording:
             self._blocks.append((array.place, block))
 
     def enqueue(self, chain: Chain, arrays: Sequence[cl_array.Array | None], numbers: Numbers = ()) -> None:
-        """Enqueue the commands with these arrays and numbers in the slots, after what the chain waits for."""
-        table = [*_memory(arrays), *numbers, *self._constants]
+        """Enqueue the commands on a chain, with these arrays and numbers in the slots."""
+        table = [*_list_memory(arrays), *numbers, *self._constants]
         if not self._sizes:
             chain.repeat(self._enqueues, table, numbers)
             return
@@ -316,9 +306,9 @@ class Recording:
             chain.repeat(self._enqueues, table, numbers)
 
     def replay(self, queue: cl.CommandQueue, memory: Iterable[Any], numbers: Numbers = ()) -> cl.Event:
-        """Enqueue the commands, one at least, with arrays of which nothing is to be waited for, see `launch.needs_no_events`.
+        """Enqueue the commands, one at least, without waiting for events, and return the event of the last command.
 
-        ``memory`` is that of the arrays. Returns the event of the last command.
+        ``memory`` is the memory of the arrays, for which `launch.needs_no_events` has to hold.
         """
         table = [*memory, *numbers, *self._constants]
         if self._sizes:
@@ -340,16 +330,17 @@ class Recording:
         forms: Sequence[tuple[Any, ...]],
         allocator: Any,
     ) -> list[cl_array.Array]:
-        """Enqueue the commands, one at least, with arrays that they read in the first slots; return new ones, of the others.
+        """Enqueue the commands, one at least, with input arrays in the first slots, and return new arrays of the other slots.
 
         Parameters
         ----------
         queue : pyopencl.CommandQueue
         purpose : str
-            What the new arrays are of.
+            The name of the new arrays, for errors.
         inputs : sequence of pyopencl.array.Array
+            Arrays that the commands read.
         forms : sequence of tuple
-            Those of the new arrays, of one entry at least, see `memory.form_of`.
+            Forms of the new arrays, of one entry at least, see `memory.form_of`.
         allocator : callable or None
         """
         arena = needs_no_events(queue, *inputs) if allocator is None else None
@@ -357,7 +348,7 @@ class Recording:
             try:
                 memory = [arena.allocate(queue, size * dtype.itemsize) for _, dtype, _, _, size in forms]
             except cl.Error:
-                pass  # `allocate_each` says what lacks memory
+                pass  # `allocate_each` raises the error
             else:
                 event = self.replay(queue, [*[array.base_data for array in inputs], *memory])
                 return [new_array(form, queue, data, [event]) for form, data in zip(forms, memory, strict=True)]
@@ -368,37 +359,38 @@ class Recording:
         return results
 
     def repeated(self, slot: int, numbers: Numbers) -> Callable[[cl.CommandQueue, tuple[Any, ...]], cl.Event]:
-        """Return what does as `replay` for calls whose arrays have the memory of the first one, but in a slot."""
-        launch = self._commands[0] if self.n_commands == 1 and not self._sizes else None
-        if not isinstance(launch, Launch) or (argument := launch.argument_of(slot)) is None:
-            return functools.partial(self.replay, numbers=numbers)
-        return Repeated(launch, slot, argument, numbers, self._constants).enqueue
+        """Return a function as `replay`, for calls whose arrays have the memory of the first call's in all slots but one."""
+        if self.n_commands == len(self._launches) == 1 and not self._sizes:
+            (launch,) = self._launches
+            if (argument := launch.argument_of(slot)) is not None:
+                return Repeated(launch, slot, argument, numbers, self._constants).enqueue
+        return functools.partial(self.replay, numbers=numbers)
 
     def bound(self, queue: cl.CommandQueue, arrays: Sequence[cl_array.Array], numbers: Numbers = ()) -> Bound:
         """Return the launches bound to arrays and numbers, with scratch memory of their own; all commands have to be launches."""
-        table = [*_memory(arrays), *numbers, *self._constants]
+        table = [*_list_memory(arrays), *numbers, *self._constants]
         blocks = [allocate(queue, "workspace", size, np.uint8).base_data for size in self._sizes]
         for place, block in self._blocks:
             table[place] = blocks[block]
-        launches = [launch for launch in self._commands if isinstance(launch, Launch)]
-        assert len(launches) == self.n_commands
-        return Bound(queue, *((launch.built, launch.groups, launch.pick(table)) for launch in launches))
+        assert len(self._launches) == self.n_commands
+        return Bound(queue, *((launch.built, launch.groups, launch.pick(table)) for launch in self._launches))
 
 
-def _memory(arrays: Iterable[cl_array.Array | None]) -> list[Any]:
+def _list_memory(arrays: Iterable[cl_array.Array | None]) -> list[Any]:
+    """Return the memory of arrays; None for an array that is None."""
     return [None if array is None else array.base_data for array in arrays]
 
 
 class Bound:
-    """Launches whose arguments are all set, on kernel objects of their own: to enqueue one takes the host a microsecond or two.
+    """Launches whose arguments are all set, on kernel objects of their own: a launch takes the host a microsecond or two.
 
-    For one thread at a time. Nothing is waited for but what is on the queue.
+    For one thread at a time. The launches wait for nothing but earlier commands on the queue.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     launches : tuple
-        Of each the kernel, work-groups, and arguments, arrays by their memory.
+        The kernel, the work-groups and the arguments of a launch; memory stands for arrays.
     """
 
     # Empty until the kernel objects are made.
@@ -407,7 +399,7 @@ class Bound:
     def __init__(self, queue: cl.CommandQueue, *launches: tuple[Built, int, Sequence[Any]]) -> None:
         self._queue = queue
         self._kernels = [(built.take(arguments), built.sizes(groups)) for built, groups, arguments in launches]
-        # A kernel does not keep the memory of its arguments alive, and does not tell whose they are.
+        # A kernel object does not keep the memory of its arguments alive.
         self._launches = launches
 
     def __del__(self) -> None:
@@ -415,19 +407,22 @@ class Bound:
             built.put_back(kernel)
 
     def __call__(self) -> cl.Event:
-        """Enqueue the launches, one at least, and return the event of the last."""
+        """Enqueue the launches, one at least, and return the event of the last launch."""
         for kernel, sizes in self._kernels:
             event = submit(kernel, enqueue_kernel, self._queue, kernel, sizes)
         return event
 
     def set(self, place: int, value: np.generic) -> None:
-        """Set an argument to another number from now on: another kernel object takes a hundred times as long to make."""
+        """Set an argument of all launches to another number from now on.
+
+        Making other kernel objects would take a hundred times as long.
+        """
         for kernel, _ in self._kernels:
             kernel.set_arg(place, value)
 
 
 def record(chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable) -> Recording:
-    """Return the commands of ``enqueue(chain, *arrays, *kind)`` for arrays of these dtypes; `run` says what it may do."""
+    """Return the recording of ``enqueue(chain, *arrays, *kind)`` for arrays of these dtypes; `run` says what it may do."""
     recorder = Recorder(chain, dtypes)
     enqueue(recorder, *recorder.operands, *kind)
     return recorder.recording()
@@ -443,7 +438,7 @@ def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array
         A function that only enqueues. Its commands depend on nothing but the device, the dtypes of arrays, and ``kind``. It takes
         scratch memory, launches, copies and fills; it reads nothing from the device, and keeps nothing.
     arrays : tuple of pyopencl.array.Array
-        Each begins its buffer. None for an array that this kind of call lacks.
+        Arrays that begin their buffers; None for an array that this kind of call lacks.
     kind : hashable
         Numbers and other hashable values.
     """
@@ -457,7 +452,7 @@ def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array
 def find_recording(
     arena: Arena, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable
 ) -> Recording | None:
-    """Return the recording of `run` for the queues of an arena, if a call of that kind was made before."""
+    """Return the recording that `run` made for a kind of call on the device of an arena; None if there is none."""
     pool = arena.pool
     recording: Recording | None = programs.find_known(pool.context, pool.device, (enqueue, describe(pool.device), dtypes, kind))
     if recording is not None:
@@ -468,7 +463,7 @@ def find_recording(
 def get_recording(
     chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable
 ) -> Recording:
-    """Return the recording of `run`, made once for each kind, for calls that look it up by keys of their own."""
+    """Return the recording that `run` takes for a kind of call; made by the first call of that kind."""
     key = enqueue, chain.device, dtypes, kind
     recording = chain.worked_out(key, lambda: record(chain, enqueue, dtypes, *kind))
     programs.note_asked(recording.kernels)

@@ -21,16 +21,16 @@ __all__ = ["contexts_match", "copy_to_device", "copy_to_host", "from_host", "in_
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
-    """Return whether an array lives in a context, and so does its queue, which may be set."""
+    """Return whether an array and its queue, if it has one, belong to a context."""
     if array.context is not context and array.context != context:
         return False
     return array.queue is None or bool(arena_of(array.queue).pool.context == context)
 
 
 class _Lent(np.ndarray):
-    """Host memory that a buffer works on: it is not let go before the commands that may use it have ended.
+    """Host memory under a buffer: it is not freed before the commands that may use the buffer have ended.
 
-    These are its queue's, and those of other queues that were noted for the buffer.
+    These are the commands of the buffer's queue, and commands of other queues that were noted for the buffer.
     """
 
     queue: cl.CommandQueue | None = None
@@ -40,7 +40,7 @@ class _Lent(np.ndarray):
     def __del__(self) -> None:
         if self.queue is not None and not fork_guard.forked:
             self.queue.finish()
-            # Not under the pool's lock, which this thread may have: the garbage collector comes at any time.
+            # No lock is taken: this thread may have it, as the garbage collector comes at any time.
             for event in list(self.uses.get(self.pointer, {}).values()):
                 event.wait()
 
@@ -55,13 +55,12 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     values : numpy.ndarray
         Contiguous, in native byte order.
     copy : bool
-        False: where the device works on the host's memory, the array is that memory. It is kept alive, and who writes to one
-        writes to the other.
+        False: on devices that work on the host's memory, the device array is on the memory of the host array, which it keeps.
 
     Raises
     ------
     MemoryError
-        The device allows not so much in one array, which is said before anything is copied; or has not so much.
+        The array is larger than the device allows, which is checked before anything is copied; or the device lacks memory.
     """
     pool = arena_of(queue).pool
     if values.nbytes > pool.largest:
@@ -73,7 +72,7 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
             array.strides = values.strides
         return array
     if copy:
-        # In memory of NumPy's, which asks for large pages: 60 MB take 4.5 ms, and 25 in memory that a CPU runtime allocates.
+        # NumPy allocates the copy, with large pages: 60 MB take 4.5 ms, and 25 ms in memory that a CPU runtime allocates.
         values = values.copy(order="K")
     flags = cl.mem_flags
     access = flags.READ_WRITE if values.flags.writeable else flags.READ_ONLY
@@ -93,7 +92,7 @@ def copy_to_device(queue: cl.CommandQueue, purpose: str, values: np.ndarray[Any,
 
 
 def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:
-    """Return a device array for values that `on_host` brings to a C-contiguous host array; it holds none yet."""
+    """Return a device array without values yet, for a result that `on_host` brings to a C-contiguous host array."""
     if in_place(queue, host):
         return from_host(queue, host, copy=False)
     return allocate(queue, "the result", host.shape, host.dtype)
@@ -101,17 +100,17 @@ def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Arra
 
 def in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
     """Return whether a device can work on a host array's own memory. OpenCL aligns a type to its size, NumPy need not."""
-    device = describe(arena_of(queue).pool.device)  # to ask the queue takes longer
+    device = describe(arena_of(queue).pool.device)  # asking the queue takes longer
     return bool(values.size and device.aliases_host and values.ctypes.data % values.itemsize == 0)
 
 
 def pending(queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> list[cl.Event] | None:
-    """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly.
+    """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly; None if there are none.
 
-    Events of the queue that runs them are left out: naming them would cost time on the host and on the device. Queues of other
-    events are flushed, as OpenCL asks. A command that ``writes`` to arrays also waits for those that read them.
+    Events of the queue that runs the command are left out, as naming them costs time on the host and on the device. Queues of
+    other events are flushed, as OpenCL asks. A command that ``writes`` to arrays also waits for commands that read these arrays.
 
-    Arrays forget events when all are complete: who uses them often would ask for their queues each time.
+    Arrays forget their events once all are complete, which spares later calls from asking for the events' queues.
 
     Raises
     ------
@@ -132,7 +131,7 @@ def pending(queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_ar
             event_queue = event.command_queue
             if event_queue != running:
                 foreign.append(event)
-                if event_queue is not None:  # a user's own event has none
+                if event_queue is not None:  # a user's own event has no queue
                     event_queue.flush()
     if writes:
         foreign += uses_before_writing(queue, *writes)
@@ -140,9 +139,9 @@ def pending(queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_ar
 
 
 def copy_to_host(array: cl_array.Array, queue: cl.CommandQueue | None = None) -> np.ndarray[Any, Any]:
-    """Return the values of a contiguous array that begins its buffer, as `Array.get` does; threads may do so at once.
+    """Return the values of a contiguous array that begins its buffer, as `Array.get` does; several threads may call it.
 
-    It is read on the array's queue or, if it has none, on ``queue``.
+    The array is read on its queue or, if it has none, on ``queue``.
     """
     host = np.empty(array.shape, array.dtype)
     if host.size:
@@ -156,7 +155,7 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
     """Wait for a device array that `from_host` made from ``host`` without a copy, and return ``host`` with its values."""
     if not host.size:
         return host
-    # `from_host` gave it both, which PyOpenCL's types leave open.
+    # `from_host` gave the array a queue and a buffer, which PyOpenCL's types leave open.
     queue: Any = array.queue
     buffer: Any = array.base_data
     if in_place(queue, host):
@@ -168,7 +167,7 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
 
 
 def _map_for_reading(queue: cl.CommandQueue, buffer: cl.Buffer, host: np.ndarray[Any, Any], wait_for: list[cl.Event]) -> cl.Event:
-    """Map a buffer on a host array's memory, wait, and let go of it."""
+    """Map a buffer on a host array's memory for reading, wait, and unmap it."""
     mapped: Any = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=wait_for)[0]
     ended: cl.Event = mapped.base.release(queue)
     return ended

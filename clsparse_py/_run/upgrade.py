@@ -13,42 +13,44 @@ from clsparse_py._ground.errors import BuildError
 __all__ = ["Upgrade"]
 
 _log = logging.getLogger(__name__)
-_Made = TypeVar("_Made")
+_Prepared = TypeVar("_Prepared")
 
 
-class Upgrade(Generic[_Made]):
-    """Something that takes the place of a plan's commands from some call on; no call waits for it.
+class Upgrade(Generic[_Prepared]):
+    """A preparation that takes the place of a plan's commands from some call on; no call waits for it.
 
     For one thread at a time.
 
     Parameters
     ----------
     name : str
-        What it is, for explanations.
+        The upgrade's name, for explanations.
     after : int
-        It is begun by this call: behind fewer, to make it does not pay.
+        The number of the call that begins the preparation: for fewer calls it does not pay.
     expected : int, optional
-        How many calls the caller expects: if that is ``after`` or more it is made at the first call, which waits, else never.
+        The number of calls that the caller expects: the upgrade is made at the first call, which waits, if they are ``after`` or
+        more, else never.
     make : callable
-        A generator function that enqueues what makes it, and returns it, or None if it is of no use. It yields an event wherever
-        it had to wait for the device: it is resumed by a call that comes after the event.
+        A generator function that enqueues the preparation and returns it, or None if it is of no use. It yields an event instead
+        of waiting for the device; a call after that event resumes it.
 
     Attributes
     ----------
     name : str
     after : int
     is_done : bool
-        Whether it was made, or is known to be of no use.
+        Whether the preparation was made, or is known to be of no use.
     made : object or None
+        The preparation.
     """
 
     def __init__(
-        self, name: str, after: int, expected: int | None, make: Callable[[], Generator[cl.Event, None, _Made | None]]
+        self, name: str, after: int, expected: int | None, make: Callable[[], Generator[cl.Event, None, _Prepared | None]]
     ) -> None:
         self.name, self.after = name, after
         self._at_once = expected is not None
         self.is_done = expected is not None and expected < after
-        self.made: _Made | None = None
+        self.made: _Prepared | None = None
         self._calls = 0
         self._steps = make()
         self._awaited: cl.Event | None = None
@@ -59,20 +61,20 @@ class Upgrade(Generic[_Made]):
         return f"{self.name}: due at call {self.after}, after {self._calls} by now"
 
     def come(self) -> bool:
-        """Take note of a call, and return whether the upgrade is done by now."""
+        """Count a call of the plan, and return whether the upgrade is done by now."""
         self._calls += 1
         if self.is_done:
             return True
         return (self._at_once or self._calls >= self.after) and self._go_on(wait=self._at_once)
 
-    def now(self) -> _Made | None:
-        """Make the upgrade, and return it. Waits."""
+    def now(self) -> _Prepared | None:
+        """Finish the preparation, waiting for the device, and return it."""
         if not self.is_done:
             self._go_on(wait=True)
         return self.made
 
     def _go_on(self, *, wait: bool) -> bool:
-        """Go on with the upgrade until there is something to wait for, and return whether it is done."""
+        """Continue the preparation until it waits for the device, and return whether it is done."""
         try:
             while True:
                 if self._awaited is not None:

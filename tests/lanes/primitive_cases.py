@@ -17,7 +17,7 @@ from clsparse_py import primitives
 from clsparse_py._primitives import reference
 from clsparse_py._primitives.addition import sum_dtype
 from clsparse_py._primitives.arguments import check_pointers
-from clsparse_py._primitives.reduce import Runs
+from clsparse_py._primitives.reduce import KeyRuns
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._primitives.segmented import enqueue_segmented_scan, enqueue_segmented_sum
 from clsparse_py._run.launch import Chain
@@ -71,12 +71,12 @@ def segments(lengths: tuple[int, ...], dtype: np.dtype[Any], index: type[Any], w
     sums, scanned, before = (room(size, sum_dtype(dtype)) for size in (len(lengths), n, n))
     chain = chain_on(device_type, pointers, source)
     check_pointers(chain, "segment_ptr", pointers, n, work_group=work_group)
-    enqueue_segmented_sum(chain, pointers, len(lengths), source, n, sums, work_group)
+    enqueue_segmented_sum(chain, pointers, source, sums, len(lengths), n, work_group)
     again = room(len(lengths), sum_dtype(dtype))
-    enqueue_segmented_sum(chain, pointers, len(lengths), source, n, again, work_group, longest=max(lengths))
+    enqueue_segmented_sum(chain, pointers, source, again, len(lengths), n, work_group, longest=max(lengths))
     if n:
         for target, inclusive in ((scanned, True), (before, False)):
-            enqueue_segmented_scan(chain, pointers, len(lengths), source, n, target, inclusive=inclusive, work_group=work_group)
+            enqueue_segmented_scan(chain, pointers, source, target, len(lengths), n, inclusive=inclusive, work_group=work_group)
     chain.finish(sums, again, scanned, before)
     for result in (sums, again):
         same(result.get(), reference.segmented_sum(ptr, a))
@@ -89,7 +89,7 @@ def runs(lengths: tuple[int, ...], dtype: str, work_group: int, device_type: str
     keys = np.repeat(np.arange(len(lengths)) % 7, lengths).astype(dtype)
     source = to_device(keys)
     chain = chain_on(device_type, source)
-    result = Runs(chain, source, keys.size, work_group)
+    result = KeyRuns(chain, source, keys.size, work_group)
     unique = room(result.n_runs, dtype)
     starts = result.enqueue_list(unique)
     chain.finish(unique, starts)

@@ -74,8 +74,8 @@ def test_passes_to_and_fro(queue: cl.CommandQueue, passes: int, valued: bool) ->
     given, wanted = ((on_device(queue, keys), on_device(queue, values)) for _ in range(2))
     shape = replace(Shape.defaults(describe(queue.device), n)[0], bits=4)
     chain = Chain(queue, *given, *wanted)
-    moved = {"values": given[1], "sorted_values": wanted[1]} if valued else {}
-    enqueue_radix_sort(chain, given[0], n, bits=(0, bits), sorted_keys=wanted[0], overwrites=True, shape=shape, **moved)
+    moved = (given[1], wanted[1]) if valued else (None, None)
+    enqueue_radix_sort(chain, given[0], wanted[0], *moved, n, (0, bits), overwrites=True, shape=shape)
     chain.finish(*wanted)
     order = np.argsort(keys, kind="stable")
     np.testing.assert_array_equal(wanted[0].get(), keys[order])

@@ -18,7 +18,7 @@ from pyopencl import array as cl_array
 from clsparse_py import primitives
 from clsparse_py._device.device import describe
 from clsparse_py._primitives import reference
-from clsparse_py._primitives.reduce import Runs
+from clsparse_py._primitives.reduce import KeyRuns
 
 KEYS = ("int32", "uint32", "int64", "uint64")
 AXES: Mapping[str, Any] = {
@@ -34,7 +34,7 @@ def check_runs(queue: cl.CommandQueue, device_type: str, keys: np.ndarray, work_
     """Check which runs are found, and that nothing is written behind them."""
     source = on_device(queue, keys)
     chain = chain_on(queue, device_type, source)
-    runs = Runs(chain, source, keys.size, work_group)
+    runs = KeyRuns(chain, source, keys.size, work_group)
     starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
     assert runs.n_runs == starts.size
     unique = room(queue, runs.n_runs, keys.dtype)

@@ -49,10 +49,10 @@ def compute(
     out = room(queue, size, sum_dtype(values.dtype))
     chain = chain_on(queue, device_type, pointers, source, out)
     if operation == "sum":
-        enqueue_segmented_sum(chain, pointers, n_segments, source, n, out, work_group)
+        enqueue_segmented_sum(chain, pointers, source, out, n_segments, n, work_group)
     else:
         inclusive = operation == "inclusive"
-        enqueue_segmented_scan(chain, pointers, n_segments, source, n, out, inclusive=inclusive, work_group=work_group)
+        enqueue_segmented_scan(chain, pointers, source, out, n_segments, n, inclusive=inclusive, work_group=work_group)
     chain.finish(out)
     assert out.get()[size] == 77
     return out.get()[:size]

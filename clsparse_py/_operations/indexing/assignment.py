@@ -313,5 +313,5 @@ def _enqueue_keys(
         return keys, numbers
     ordered, order = chain.scratch(n, np.int64), chain.scratch(n, index)
     bits = max((shape[0] * shape[1] - 1).bit_length(), 1)
-    enqueue_radix_sort(chain, keys, n, bits=(0, bits), sorted_keys=ordered, values=numbers, sorted_values=order, overwrites=True)
+    enqueue_radix_sort(chain, keys, ordered, numbers, order, n, (0, bits), overwrites=True)
     return ordered, order

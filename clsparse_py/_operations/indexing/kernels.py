@@ -15,7 +15,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.structure import OfStructure, WithValues
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
-from clsparse_py._primitives.path_tiles import OfPath, path_shape
+from clsparse_py._primitives.partition import OfPath, path_shape
 from clsparse_py._primitives.permute import Moving
 
 __all__ = [

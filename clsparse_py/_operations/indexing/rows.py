@@ -30,8 +30,7 @@ from clsparse_py._operations.indexing.kernels import (
 )
 from clsparse_py._operations.indexing.positions import Listed, move_to_device
 from clsparse_py._precision.arithmetic import name_of
-from clsparse_py._primitives.partition import enqueue_parts
-from clsparse_py._primitives.path_tiles import OfPath, has_few_rows
+from clsparse_py._primitives.partition import OfPath, enqueue_parts, has_few_rows
 from clsparse_py._primitives.scan import enqueue_scan, summed_tile
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import run

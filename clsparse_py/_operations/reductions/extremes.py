@@ -274,7 +274,7 @@ def _reduce_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) ->
     """Return the extreme value of an array that is not empty."""
     ends = copy_to_device(queue, "segments", np.array([0, data.size], np.int64))
     chain, extreme = Chain(queue, data, ends), allocate(queue, "the extreme value", 1, data.dtype)
-    enqueue_segmented_sum(chain, ends, 1, data, data.size, extreme, operation=operation)
+    enqueue_segmented_sum(chain, ends, data, extreme, 1, data.size, operation=operation)
     chain.finish(extreme)
     return extreme
 
@@ -295,7 +295,7 @@ def _reduce_rows(
     rows = allocate(queue, "rows of the result", n, indptr.dtype, data.allocator)
     ends, marks = allocate(queue, "ends", 2, indptr.dtype), allocate(queue, "marks", n, np.uint8)
     if n:
-        enqueue_segmented_sum(chain, indptr, n, data, data.size, extremes, operation=operation, longest=longest)
+        enqueue_segmented_sum(chain, indptr, data, extremes, n, data.size, operation=operation, longest=longest)
         groups, sizes = spread(chain.device, n, record.work_group, 64)
         chain.launch(built, groups, *sizes, np.uint64(n_columns), indptr, extremes, rows, ends, marks)
         chain.finish(extremes, rows, ends, marks)
@@ -316,10 +316,10 @@ def _locate_in_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
         return places
     extremes, columns = chain.scratch(n, data.dtype), chain.scratch(n, indptr.dtype)
     of_extremes = chain.scratch(data.size, indptr.dtype)
-    enqueue_segmented_sum(chain, indptr, n, data, data.size, extremes, operation=operation)
+    enqueue_segmented_sum(chain, indptr, data, extremes, n, data.size, operation=operation)
     groups, sizes = spread(chain.device, data.size, mark_record.work_group, 64)
     chain.launch(mark, groups, *sizes, rows, indices, data, extremes, of_extremes)
-    enqueue_segmented_sum(chain, indptr, n, of_extremes, data.size, columns, operation="minimum")
+    enqueue_segmented_sum(chain, indptr, of_extremes, columns, n, data.size, operation="minimum")
     groups, sizes = spread(chain.device, n, settle_record.work_group, 64)
     chain.launch(settle, groups, *sizes, np.uint64(n_columns), indptr, indices, extremes, columns, places)
     chain.finish(places)
@@ -336,10 +336,10 @@ def _locate_in_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_colum
     ends = copy_to_device(queue, "segments", np.array([0, data.size], indptr.dtype))
     extreme, position, places = chain.scratch(1, data.dtype), chain.scratch(1, indptr.dtype), chain.scratch(2, np.int64)
     of_extremes = chain.scratch(data.size, indptr.dtype)
-    enqueue_segmented_sum(chain, ends, 1, data, data.size, extreme, operation=operation)
+    enqueue_segmented_sum(chain, ends, data, extreme, 1, data.size, operation=operation)
     groups, sizes = spread(chain.device, data.size, mark_record.work_group, 64)
     chain.launch(mark, groups, *sizes, data, extreme, of_extremes)
-    enqueue_segmented_sum(chain, ends, 1, of_extremes, data.size, position, operation="minimum")
+    enqueue_segmented_sum(chain, ends, of_extremes, position, 1, data.size, operation="minimum")
     chain.launch(locate, 1, np.uint64(n), np.uint64(n_columns), indptr, indices, position, places)
     place, missing = chain.read(places, 2)
     return chain.read(extreme, 1)[0], int(chain.read(position, 1)[0]), int(place), int(missing)

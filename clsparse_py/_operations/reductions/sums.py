@@ -224,7 +224,7 @@ def _enqueue_sums(
     sums = allocate(queue, "sums", n, np.int64) if target.dtype.kind == "b" else target
     if n:
         chain = Chain(queue, ends, data, writes=(target,) if is_given else ())
-        enqueue_segmented_sum(chain, ends, n, data, data.size, sums, longest=longest)
+        enqueue_segmented_sum(chain, ends, data, sums, n, data.size, longest=longest)
         chain.finish(sums)
     return sums if sums is target else convert(queue, "sums", sums, target.dtype)
 

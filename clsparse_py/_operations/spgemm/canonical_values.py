@@ -115,7 +115,7 @@ class CanonicalOperand:
         dtype: np.dtype[Any] = sum_dtype(data.dtype)
         n_kept = self._starts.size - 1
         sums = allocate(queue, _PURPOSE, n_kept, dtype)
-        enqueue_segmented_sum(chain, self._starts, n_kept, ordered, n, sums)
+        enqueue_segmented_sum(chain, self._starts, ordered, sums, n_kept, n)
         chain.finish(sums)
         return sums if dtype == data.dtype else convert(queue, "data", sums, data.dtype)
 
