@@ -20,7 +20,7 @@ __all__ = ["Addition", "Tiles", "fitting", "sum_dtype"]
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of sums of values: their own, but int64 for bool, whose True counts as one."""
+    """Return the dtype of sums of values of a dtype: the same, but int64 for bool, whose True counts as one."""
     return np.dtype(np.int64) if dtype.kind == "b" else dtype
 
 
@@ -35,8 +35,8 @@ class Addition(Parameters):
     portability : Portability
         How lanes exchange values, and how far.
     operation : str
-        What stands for the addition: "plus", "signed_plus", whose identity is -0, so that -0 alone keeps its sign, or a name
-        that `arithmetic.extreme` takes.
+        The operation that combines values: "plus"; "signed_plus", whose identity is -0, so that -0 alone keeps its sign; or a
+        name that `arithmetic.extreme` takes.
     """
 
     source: str
@@ -46,21 +46,21 @@ class Addition(Parameters):
 
     @cached_property
     def total(self) -> str:
-        """NumPy's name of the dtype in which sums are made: the target's, or a word where that is smaller.
+        """NumPy's name of the dtype in which kernels add: the target's, or an integer of 32 bits if the target is smaller.
 
-        Bits beyond the target's fall off at the end; kernels on bytes are not to be trusted (quirk 29).
+        Bits beyond the target's are dropped at the end; compilers err in kernels on bytes (quirk 29).
         """
         target = np.dtype(self.target)
         return target.name if target.itemsize >= 4 else f"{'u' if target.kind == 'u' else ''}int32"
 
     @property
     def entry(self) -> str:
-        """Entry ``i`` of ``source`` as a T, in OpenCL C."""
+        """The OpenCL C expression for entry ``i`` of ``source``, converted to the type T."""
         return "from_source(source[i])"
 
     @property
     def shape_name(self) -> str:
-        """The part of the name that tells the kernel's own parameters."""
+        """The part of the kernel's name that tells the parameters of the record's own class."""
         return ""
 
     @property
@@ -82,18 +82,18 @@ class Addition(Parameters):
             f"typedef {OPENCL_TYPES[source.name]} SOURCE;  // {source.name}",
             f"typedef {OPENCL_TYPES[target.name]} TARGET;  // {target.name}",
             *type_of_sums(total),
-            *self._addition(total),
+            *self._define_addition(total),
             f"T from_source(SOURCE v) {{ return {conversion(source, total)}; }}",
             f"T LOAD(global const SOURCE *source, const ulong i) {{ return {self.entry}; }}",
         ]
         return "\n".join(lines)
 
-    def _addition(self, total: np.dtype[Any]) -> list[str]:
+    def _define_addition(self, total: np.dtype[Any]) -> list[str]:
         """Return lines of OpenCL C: the addition and its identity."""
         if self.operation.endswith("plus"):
             return [f"#define ZERO ((T)({'0' if self.operation == 'plus' else '-0.0f'}))", "#define ADD(a, b) ((a) + (b))"]
         return [
-            # The identity is the target's, where sums of parts are put, too: that of a larger dtype would not be kept there.
+            # The identity is that of the target, which also holds sums of parts: a larger dtype's would not fit there.
             f"#define ZERO ((T)({extreme_of_none(self.operation, np.dtype(self.target))}))",
             f"T add(const T a, const T b) {{ return {extreme(self.operation, total)}; }}",
             "#define ADD(a, b) add(a, b)",
@@ -114,7 +114,7 @@ class Tiles(Addition):
     Attributes
     ----------
     items : int
-        Entries to a work-item, an odd number: lanes that walk through adjacent entries of their own do not meet in a bank.
+        Entries to a work-item, an odd number, so that lanes do not meet in a bank of local memory.
     inclusive : bool
         Whether an entry is part of its own sum.
     """
@@ -124,7 +124,7 @@ class Tiles(Addition):
 
     @property
     def tile(self) -> int:
-        """Entries, or steps, that a work-group takes."""
+        """Entries of a tile, which a work-group takes; for segments, steps of the path of segments and entries."""
         return self.work_group * self.items
 
     @property
@@ -144,7 +144,7 @@ class Tiles(Addition):
 
 
 def fitting(device: Device, record: _Tiles) -> _Tiles:
-    """Return a record that suits a device: entries to a work-item as many as sums are small, and it fits in local memory."""
+    """Return a record whose tile fits in the device's local memory, with more entries to a work-item if sums are small."""
     items = {4: 15, 8: 11}.get(np.dtype(record.total).itemsize, 5)
     work_group = min(record.work_group, device.max_work_group)
     halves = (replace(record, items=items, work_group=work_group >> i) for i in range(work_group.bit_length()))

@@ -1,7 +1,8 @@
-"""Arguments of the primitives: checked and placed before any kernel that trusts them runs."""
+"""Arguments of the primitives: checked, and copied if needed, before any kernel that trusts them runs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "Output",
     "chain_of",
     "check_pointers",
+    "deliver",
     "keys",
     "output",
     "pair_of_outputs",
@@ -46,7 +48,7 @@ class CheckPointers(OfStructure):
     Attributes
     ----------
     adjacent : bool
-        Whether work-items take adjacent pointers, as suits those that are the iterations of a core's loop.
+        Whether a work-item takes adjacent pointers, which suits work-items that are iterations of a core's loop.
     """
 
     template = "primitives/check_pointers"
@@ -67,15 +69,15 @@ def _check_vector(name: str, array: Any) -> None:
 
 
 def queue_of(**arrays: Any) -> cl.CommandQueue:
-    """Return the queue on which an operation on some arrays runs, by the names of its arguments: that of the first which has one.
+    """Return the queue on which a primitive runs: the queue of the first of its array arguments, given by name, that has one.
 
     Arguments that are None are left out: `keys`, `pointers` and `values` refuse them where they are needed.
 
     Raises
     ------
     TypeError, ValueError
-        One is no one-dimensional `pyopencl.array.Array` in native byte order, they do not all live in one context, or none has a
-        queue.
+        An argument is no one-dimensional `pyopencl.array.Array` in native byte order, they do not all live in one context, or
+        none has a queue.
     """
     present = {name: array for name, array in arrays.items() if array is not None}
     for name, array in present.items():
@@ -93,25 +95,25 @@ def queue_of(**arrays: Any) -> cl.CommandQueue:
 
 
 def chain_of(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ()) -> Chain:
-    """Return a chain that waits for commands that still use operands and outputs; others than device arrays are left out."""
+    """Return a chain whose first command waits for commands that use operands or outputs, as far as these are device arrays."""
     inputs, outputs = (tuple([array for array in arrays if isinstance(array, cl_array.Array)]) for arrays in (operands, outs))
     return Chain(queue, *inputs, writes=outputs)
 
 
 def _make_contiguous(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array whose entries are adjacent from the beginning of its buffer on: a copy where it is another view."""
+    """Return an array that is contiguous from the beginning of its buffer on: a copy if the argument is another view."""
     if array.offset or (array.size > 1 and array.strides != (array.dtype.itemsize,)):
         return convert(queue, name, array, array.dtype)
     return array
 
 
 def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array of keys, which `queue_of` looked at, as kernels take it.
+    """Return an array of keys, which `queue_of` checked, as kernels take it.
 
     Raises
     ------
     TypeError
-        Its dtype is none of `KEY_DTYPES`.
+        The dtype is none of `KEY_DTYPES`.
     """
     if array is None:
         _check_vector(name, array)
@@ -121,14 +123,14 @@ def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.A
 
 
 def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array of pointers, which `queue_of` looked at, as kernels take it; `check_pointers` checks their values.
+    """Return an array of pointers, which `queue_of` checked, as kernels take it; `check_pointers` checks the pointers' values.
 
     Raises
     ------
     TypeError
-        Its dtype is none of `POINTER_DTYPES`.
+        The dtype is none of `POINTER_DTYPES`.
     ValueError
-        It is empty.
+        The array is empty.
     """
     if array is None:
         _check_vector(name, array)
@@ -142,23 +144,23 @@ def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_arr
 def values(
     queue: cl.CommandQueue, name: str, array: cl_array.Array, *, beside: tuple[str, int] | None = None, added: bool = False
 ) -> cl_array.Array:
-    """Return an array of values, which `queue_of` looked at, as kernels take it.
+    """Return an array of values, which `queue_of` checked, as kernels take it.
 
     Parameters
     ----------
     queue, name, array
-        Of the argument.
+        The queue, and the argument with its name.
     beside : tuple of str and int, optional
-        The argument that it has to be as long as, and that argument's length.
+        The name and the length of an argument that has to be as long.
     added : bool
         Whether kernels add values up, and do not just move them.
 
     Raises
     ------
     TypeError
-        Its dtype is not supported, or needs double precision that the device lacks.
+        The dtype is not supported, or needs double precision that the device lacks.
     ValueError
-        It has another length.
+        The array has another length.
     """
     if array is None:
         _check_vector(name, array)
@@ -174,23 +176,23 @@ def values(
 def check_pointers(
     chain: Chain, name: str, array: cl_array.Array, end: int, into: str = "the length of values", work_group: int = 128
 ) -> None:
-    """Check pointers on the device, with one kernel and one read.
+    """Check the values of pointers on the device, with one kernel and one read.
 
     Parameters
     ----------
     chain : Chain
         The chain that the commands go to.
     name, array
-        Of the argument, as `pointers` returned it.
+        The name of the argument, and the array as `pointers` returned it.
     end : int
-        The value that they have to end with.
+        The value of the last pointer.
     into : str
         The name of that value, for the error.
 
     Raises
     ------
     ValueError
-        They do not begin at 0, decrease, or end elsewhere.
+        The pointers do not begin with 0, decrease, or end with another value.
     """
     device = chain.device
     kind = CheckPointers, min(work_group, device.max_work_group), array.dtype, device.lanes_are_loops
@@ -203,12 +205,12 @@ def check_pointers(
 
 
 def require_pointers(name: str, decreasing: int, first: int, last: int, end: int, into: str) -> None:
-    """Check pointers of which a kernel found how often they decrease, the first and the last.
+    """Check pointers by the results of a kernel: how often they decrease, the first pointer and the last.
 
     Raises
     ------
     ValueError
-        They do not begin at 0, decrease, or end elsewhere than at ``end``, which is ``into``.
+        The pointers do not begin with 0, decrease, or do not end with ``end``, which is ``into``.
     """
     if first != 0:
         raise ValueError(f"{name}: must begin with 0, begins with {first}")
@@ -219,7 +221,7 @@ def require_pointers(name: str, decreasing: int, first: int, last: int, end: int
 
 
 class Output:
-    """The destination of an operation's result, and its way to the caller.
+    """The array that takes a primitive's result, and the caller's ``out`` if the result has to be copied to it.
 
     Attributes
     ----------
@@ -232,7 +234,7 @@ class Output:
         self._out = out
 
     def deliver(self, chain: Chain) -> cl_array.Array:
-        """Return the result without waiting: a new array, or the caller's."""
+        """Return the array of the result, new or the caller's, without waiting for the device."""
         result = self.array
         if self._out is not None:
             result = self._out
@@ -250,26 +252,26 @@ def output(
     *operands: cl_array.Array,
     in_place: cl_array.Array | None = None,
 ) -> Output:
-    """Return where ``n`` entries of a result go: a new array, or the caller's.
+    """Return the output array for the ``n`` entries of a result: a new array, or the caller's after checks.
 
     Parameters
     ----------
     chain : Chain
-        The operation's; it was made with ``out`` as an operand too.
+        The primitive's chain, which was made with ``out`` as an operand too.
     name, out
-        Of the argument; None asks for a new array. One that begins inside its buffer, or that overlaps an operand, is
-        written at the end.
+        The name and value of the argument; None asks for a new array. An array that begins inside its buffer, or that overlaps an
+        operand, is written by a copy at the end.
     n, dtype
-        The shape and dtype that it must have.
+        The length and dtype of the result.
     operands : pyopencl.array.Array
         The arrays that the kernels read.
     in_place : pyopencl.array.Array, optional
-        The operand that the kernels may write to while they read it, where it has the result's dtype.
+        The operand that the kernels may write to while they read it, if it has the result's dtype.
 
     Raises
     ------
     TypeError, ValueError
-        It is no contiguous array of that length and dtype in the operation's context.
+        ``out`` is no contiguous array of that length and dtype in the operation's context.
     MemoryError
         There is no room for a new array.
     """
@@ -296,14 +298,14 @@ def output(
 
 
 def pair_of_outputs(out: Any, second: bool) -> tuple[Any, Any]:
-    """Return ``out`` of an operation on keys, and on values where ``second``, as the two arguments that `output` takes.
+    """Return the ``out`` of a primitive as the outputs for keys and for values; ``second`` says that there are values.
 
     Raises
     ------
     TypeError
-        There are values, and it is no pair.
+        There are values, and ``out`` is no pair.
     ValueError
-        The two overlap.
+        The arrays of the pair overlap.
     """
     if out is None or not second:
         return out, None
@@ -312,3 +314,9 @@ def pair_of_outputs(out: Any, second: bool) -> tuple[Any, Any]:
     if all(isinstance(array, cl_array.Array) for array in out) and overlap(*out):
         raise ValueError("out: its two arrays overlap")
     return out
+
+
+def deliver(chain: Chain, results: Sequence[Output]) -> Any:
+    """Return the array of a result of keys, or a pair of arrays for keys and values, without waiting for the device."""
+    arrays = tuple(result.deliver(chain) for result in results)
+    return arrays if len(arrays) > 1 else arrays[0]

@@ -2,8 +2,8 @@
 
 The balanced algorithm of Ji et al., "Segmented merge" (Algorithm 2): a tile holds a fixed number of elements of one segment, and
 its work-items find their entries by merge path. Merged runs stay within their segment, so that the same tiles serve all rounds,
-and nothing but where the merge of each tile stands is made anew for a round. Rounds write to two arrays in turn, the last one to
-the result; a segment that takes fewer rounds begins later, and its first round reads the input: no segment is ever copied.
+and a round computes only the splits of tiles anew. Rounds write to two arrays in turn, the last round to the result; a segment
+that takes fewer rounds begins later, and its first round reads the input: no segment is ever copied.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from clsparse_py._primitives.segment_classes import Tiles
 from clsparse_py._primitives.segments import Elements, OfElements, Runs, Segments, Shape
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Arrays", "MergeChunks", "MergeSplits", "MergeTiles", "enqueue_rounds", "spare_for"]
+__all__ = ["Arrays", "MergeChunks", "MergeSplits", "MergeTiles", "allocate_spare", "enqueue_rounds"]
 
-#: Keys, and values where there are any.
+#: An array of keys and, if there are values, one of values.
 Arrays = tuple[cl_array.Array, ...]
 
 
-def spare_for(chain: Chain, n: int, x: Arrays) -> Arrays:
-    """Return scratch arrays for ``n`` elements such as those of ``x``, for rounds to write to in between."""
+def allocate_spare(chain: Chain, n: int, x: Arrays) -> Arrays:
+    """Return scratch arrays for ``n`` elements with the dtypes of ``x``, which merge rounds use in turn with the result."""
     return tuple(chain.scratch(n, array.dtype) for array in x)
 
 
@@ -46,7 +46,7 @@ class MergeTiles(OfElements):
     Attributes
     ----------
     staged : bool
-        Whether values go through local memory; else they are gathered from global memory.
+        Whether values go through local memory; else the kernel gathers them from global memory.
     """
 
     template = "primitives/merge_tiles"
@@ -55,7 +55,7 @@ class MergeTiles(OfElements):
 
     @classmethod
     def legal(cls, device: Device, index: str, runs: Runs, elements: Elements, work_group: int) -> MergeTiles:
-        """Return the legal record nearest to the one asked for; a shape that is legal has tiles that fit in local memory."""
+        """Return a record whose kernel fits in local memory, with staged values if possible; tiles of a legal shape do fit."""
         record = cls(min(work_group, device.max_work_group), index, runs, elements, elements.value_bytes > 0)
         return device.fitting((record, replace(record, staged=False)), lambda candidate: candidate.local_memory, RESERVED)
 
@@ -66,18 +66,18 @@ class MergeTiles(OfElements):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group."""
+        """Bytes of local memory that a work-group takes."""
         return 8 * self.pool_words + 2 * self.n_origins
 
     @property
     def pool_words(self) -> int:
-        """Words of 64 bits that keys take, and then values."""
+        """Words of 64 bits in local memory for the keys of a tile, and later for its values."""
         most = max(self.elements.key_bytes, self.elements.value_bytes if self.staged else 0)
         return -(-most * self.runs.tile // 16) * 2
 
     @property
     def n_origins(self) -> int:
-        """Entries of the table of which element each output is, with the padding between work-items."""
+        """Entries of the table of the outputs' source elements, with the padding between work-items."""
         return self.runs.tile + (self.runs.tile // self.items * 2 if self.items % 4 == 0 else 0) + 2
 
     @override
@@ -118,16 +118,16 @@ def enqueue_rounds(
     chain : Chain
         The chain that the commands go to.
     segments : Segments
-        With runs where ``runs`` are given.
+        Segments, with their runs if ``runs`` are given.
     tiles : Tiles
-        Of its long segments.
+        The tiles of long segments.
     n_rounds : int
-        The most that a long segment takes, at least 1.
+        Most rounds of a long segment, at least 1.
     x : tuple of pyopencl.array.Array
-        Keys, and values if there are any: the input, which given runs are read from. Not used if no runs are given.
+        Keys, and values if there are any: the input, from which given runs are read. Not used if no runs are given.
     target, spare : tuple of pyopencl.array.Array
-        Where the result goes, and arrays as long. The tiles of segments that are cut are in ``spare`` where the segment takes an
-        odd number of rounds, else in ``target``. ``spare`` may be ``x`` where there is one round and nothing is cut.
+        The arrays of the result, and arrays as long. The tiles of segments that are cut are in ``spare`` if the segment takes an
+        odd number of rounds, else in ``target``. ``spare`` may be ``x`` if there is one round and nothing is cut.
     runs : Runs
     shape : Shape
         Legal on the device.

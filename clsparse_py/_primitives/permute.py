@@ -1,4 +1,4 @@
-"""Values put into another order, or added at places, and the base of the records of kernels that move values."""
+"""Permutation of values, addition of values at positions, and the base of the records of kernels that move values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Moving(OfStructure):
     Attributes
     ----------
     value_bytes : int
-        Bytes of a value; 0 where the positions of entries take their place.
+        Bytes of a value; 0 if the positions of entries take the place of values.
     """
 
     value_bytes: int
@@ -37,6 +37,7 @@ class Moving(OfStructure):
         return f"{super().prelude}\ntypedef {moved_type} V;  // values, which are moved and not computed with"
 
 
+#: The kernel that gathers values by positions.
 PERMUTE = declare_loop(
     "primitives/permute",
     "out[k] = values[positions[k]]; the values begin offset entries into their buffer.",
@@ -47,6 +48,7 @@ PERMUTE = declare_loop(
 )
 
 
+#: The kernel that adds numbers to entries at positions.
 ADD_AT = declare_loop(
     "primitives/add_at",
     "out[positions[k]] += values[k]; positions are different.",
@@ -57,6 +59,7 @@ ADD_AT = declare_loop(
 )
 
 
+#: The kernel that adds booleans to entries at positions.
 ADD_BOOLEANS = declare_loop(
     "primitives/add_at:booleans",
     "out[positions[k]] = out[positions[k]] || values[k]; positions are different.",
@@ -70,12 +73,12 @@ def enqueue_permute(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
 ) -> None:
     """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer."""
-    run(chain, _enqueue, (positions, values, out), n, values.offset // values.dtype.itemsize, work_group)
+    run(chain, _enqueue_permute, (positions, values, out), n, values.offset // values.dtype.itemsize, work_group)
 
 
 def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
-    """Return what `enqueue_permute` repeats for arrays of these dtypes, if the values begin their buffer."""
-    return get_recording(chain, _enqueue, (index, value_dtype, value_dtype), n, 0, None)
+    """Return the recording of `enqueue_permute` for n entries of these dtypes, whose values begin their buffer."""
+    return get_recording(chain, _enqueue_permute, (index, value_dtype, value_dtype), n, 0, None)
 
 
 def enqueue_add_at(
@@ -85,7 +88,7 @@ def enqueue_add_at(
     run(chain, _enqueue_add_at, (positions, values, out), n, work_group)
 
 
-def _enqueue(
+def _enqueue_permute(
     chain: Chain,
     positions: cl_array.Array,
     values: cl_array.Array,

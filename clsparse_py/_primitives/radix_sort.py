@@ -549,8 +549,7 @@ def radix_sort(
     results = [arguments.output(chain, "out", to, n, part.dtype, *inputs) for to, part in zip(outs, inputs, strict=False)]
     moved_values, to_values = (inputs[1], results[1].array) if values is not None else (None, None)
     run(chain, enqueue_radix_sort, (inputs[0], results[0].array, moved_values, to_values), n, bit_range)
-    delivered = tuple(result.deliver(chain) for result in results)
-    return delivered[0] if values is None else (delivered[0], delivered[1])
+    return arguments.deliver(chain, results)
 
 
 def _check_bits(bits: Any, width: int) -> tuple[int, int]:

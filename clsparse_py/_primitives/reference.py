@@ -1,7 +1,7 @@
-"""Serial references of the primitives, on NumPy arrays: the right result of each, in as few and as plain steps as can be.
+"""Serial references of the primitives, on NumPy arrays: correct results, in as few and as plain steps as can be.
 
-They check nothing; tests compare the device's results with theirs. Sums are made in order, in the dtype that
-the device makes them in.
+References check no arguments; tests compare the device's results with theirs. Sums are made in order, in the dtype of the
+device's sums.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Array = np.ndarray[Any, Any]
 
 
 def exclusive_scan(a: Array) -> Array:
-    """Return the sums of the entries before each."""
+    """Return the exclusive scan of an array: for each entry, the sum of the entries before it."""
     return segmented_scan(np.array([0, a.size]), a, exclusive=True)
 
 
 def inclusive_scan(a: Array) -> Array:
-    """Return the sums of the entries up to and including each."""
+    """Return the inclusive scan of an array: for each entry, the sum of the entries up to it."""
     return segmented_scan(np.array([0, a.size]), a)
 
 
@@ -52,7 +52,7 @@ def reduce_by_key(keys: Array, values: Array) -> tuple[Array, Array]:
 
 
 def segmented_sum(segment_ptr: Array, values: Array) -> Array:
-    """Return the sum of each segment, 0 for an empty one."""
+    """Return the sums of the segments of an array; an empty segment has the sum 0."""
     sums = np.zeros(segment_ptr.size - 1, sum_dtype(values.dtype))
     for segment in range(sums.size):
         for value in values[segment_ptr[segment] : segment_ptr[segment + 1]].astype(sums.dtype):
@@ -62,7 +62,7 @@ def segmented_sum(segment_ptr: Array, values: Array) -> Array:
 
 
 def segmented_scan(segment_ptr: Array, values: Array, *, exclusive: bool = False) -> Array:
-    """Return, for each entry, the sum of those of its segment up to it, or before it where ``exclusive``."""
+    """Return the scan of the segments of an array: for each entry, its segment's sum up to it, or before it if ``exclusive``."""
     sums = np.zeros(values.size, sum_dtype(values.dtype))
     for begin, end in itertools.pairwise(segment_ptr):
         total = sums.dtype.type(0)
@@ -75,7 +75,7 @@ def segmented_scan(segment_ptr: Array, values: Array, *, exclusive: bool = False
 
 
 def radix_sort(keys: Array, values: Array | None = None, *, bits: tuple[int, int] | None = None) -> Any:
-    """Return keys in ascending order, or keys and values; equal ones keep their order.
+    """Return keys in ascending order, or keys and values; equal keys keep their order.
 
     With ``bits``, (low, high), only the bits from low up to high of the keys count; the sign bit is one of them, for a key that
     is not negative.
@@ -84,14 +84,14 @@ def radix_sort(keys: Array, values: Array | None = None, *, bits: tuple[int, int
         order = np.argsort(keys, kind="stable")
     else:
         low, high = bits
-        # Counted from the least that the dtype holds, keys are in the order of unsigned numbers.
-        counts = [(int(key) - int(np.iinfo(keys.dtype).min)) % (1 << high) >> low for key in keys]
-        order = np.array(sorted(range(keys.size), key=counts.__getitem__), np.int64)
+        # Less the smallest value of the dtype, keys are in the order of unsigned numbers.
+        digits = [(int(key) - int(np.iinfo(keys.dtype).min)) % (1 << high) >> low for key in keys]
+        order = np.array(sorted(range(keys.size), key=digits.__getitem__), np.int64)
     return keys[order] if values is None else (keys[order], values[order])
 
 
 def segmented_sort(segment_ptr: Array, keys: Array, values: Array | None = None) -> Any:
-    """Return the keys of each segment in ascending order, or keys and values; equal ones keep their order."""
+    """Return the keys of each segment in ascending order, or keys and values; equal keys keep their order."""
     order = np.arange(keys.size)
     for begin, end in itertools.pairwise(segment_ptr):
         order[begin:end] = begin + np.argsort(keys[begin:end], kind="stable")
@@ -99,7 +99,7 @@ def segmented_sort(segment_ptr: Array, keys: Array, values: Array | None = None)
 
 
 def _merge(keys: Array, a: Array, b: Array) -> Array:
-    """Return the positions of two sorted sub-segments in the order of their keys; among equal ones those of a come first."""
+    """Return the positions of two sorted sub-segments merged by their keys; of equal keys those of ``a`` come first."""
     merged = np.empty(a.size + b.size, np.int64)
     i = j = 0
     for k in range(merged.size):
@@ -113,7 +113,7 @@ def _merge(keys: Array, a: Array, b: Array) -> Array:
 
 
 def segmented_merge(segment_ptr: Array, subsegment_ptr: Array, keys: Array, values: Array | None = None) -> Any:
-    """Return the sorted sub-segments of each segment merged: keys, or keys and values.
+    """Return the keys of each segment, or keys and values, after a merge of its sorted sub-segments.
 
     The serial algorithm of Ji et al., Section 3.2: the sub-segments of a segment are the leaves of a binary tree, whose pairs are
     merged from the bottom up. Equal keys keep the order of their sub-segments.

@@ -1,7 +1,7 @@
-"""Group segments by length on the device, and cut long ones into tiles.
+"""Group segments by length on the device, and cut long segments into tiles.
 
 The host waits once, for the numbers that later launches need. Kernels that sort segments of similar lengths are launched before
-that, for the largest possible number of work-groups, and read from a plan on the device how many segments there are.
+that, for the largest possible number of work-groups, and read the number of segments from a plan on the device.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._primitives.segments import OfRuns, Runs, Segments, Shape
@@ -29,19 +28,18 @@ __all__ = [
     "SegmentTiles",
     "Tiles",
     "Totals",
+    "cut_into_tiles",
     "inspect_segments",
-    "tile",
 ]
 
-
-#: The rows of counts behind those of the classes, with given runs and without; of those in `_MAXIMA` the largest count.
+#: Names of the rows of counts behind those of the classes, with given runs (True) and without.
 _TOTALS = {
     True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
     False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
 }
 #: The rows of `_TOTALS` whose largest count is taken, not the sum.
 _MAXIMA = ("rounds", "max_rounds")
-#: The entries of the plan behind the rows' totals: the first and the last of each.
+#: Arrays whose first and last entries stand in the plan, behind the rows' totals.
 _ENDS = ("bounds", "segment_ptr", "run_ptr")
 
 
@@ -54,11 +52,11 @@ class SegmentClasses(OfRuns):
     step : str
         "count" or "place".
     bins : tuple of int
-        The longest segments of each class of segments that are not long.
+        The longest segments of the bins of segments that are not long.
     teams : tuple of int
-        Segments of each bin that a work-group sorts at once.
+        The numbers of segments of the bins that a work-group sorts at once.
     first_bins : int
-        Bins of the first kernel that sorts several; the others are the second's.
+        The number of bins that the first kernel sorts; the second kernel sorts the others.
     """
 
     template = "primitives/segment_classes"
@@ -70,32 +68,32 @@ class SegmentClasses(OfRuns):
 
     @functools.cached_property
     def n_classes(self) -> int:
-        """Classes: bins; where runs are given, long segments whose runs are merged; long segments that are cut."""
+        """The number of classes: bins; long segments whose runs are merged, if runs are given; long segments that are cut."""
         return len(self.bins) + 1 + self.runs.given
 
     @functools.cached_property
     def n_rows(self) -> int:
-        """Rows of the counts: one for each class, and totals."""
+        """The number of rows of counts: a row for each class, and totals."""
         return self.n_classes + len(self.totals)
 
     @property
     def totals(self) -> tuple[str, ...]:
-        """The names of the rows behind those of the classes, which are those of the fields of `Totals`."""
+        """The names of the rows of totals, which are names of fields of `Totals`."""
         return _TOTALS[self.runs.given]
 
     @functools.cached_property
     def lists_at(self) -> int:
-        """The entry of the plan that tells where the first list begins; the host reads those before."""
+        """The entry of the plan that has the beginning of the first list; the host reads the entries before."""
         return self.n_rows + 2 * len(_ENDS)
 
     @functools.cached_property
     def groups_at(self) -> int:
-        """The entry of the plan that tells the first work-group of the first bin."""
+        """The entry of the plan that has the first work-group of the first bin."""
         return self.lists_at + self.n_classes + 1
 
     @functools.cached_property
     def plan_size(self) -> int:
-        """Entries of the plan."""
+        """The number of entries of the plan."""
         return self.groups_at + len(self.bins)
 
     @property
@@ -125,17 +123,17 @@ class Totals:
     Attributes
     ----------
     counts : tuple of int
-        Segments of each bin; then long ones: those whose given runs are merged, and those that are cut.
+        The numbers of segments of the bins; then of long segments whose given runs are merged, and of long segments that are cut.
     merged_tiles, cut_tiles : int
-        Tiles of either.
+        Tiles of long segments whose given runs are merged, and of long segments that are cut.
     rounds : int
-        That a long segment takes, at most.
+        Most merge rounds of a long segment.
     decreasing, runs_decrease : int
-        How often the bounds decrease, or the pointers to runs where they are given; how often where runs begin does.
+        Decreases of the bounds, or of the pointers to runs if these are given; decreases of the first elements of runs.
     max_rounds : int
-        That the given runs of any segment take.
+        Most merge rounds of the given runs of any segment.
     bounds, segment_ptr, run_ptr : tuple of int
-        The first and the last of each.
+        The first and the last entry of the array.
     """
 
     counts: tuple[int, ...]
@@ -157,11 +155,11 @@ class Inspection:
     Attributes
     ----------
     lists : pyopencl.array.Array
-        The numbers of the segments of each class, class by class.
+        The indices of segments, class by class.
     tiles_of : pyopencl.array.Array
-        Tiles of each long segment.
+        The numbers of tiles of long segments.
     plan : pyopencl.array.Array
-        Numbers of segments and tiles, for kernels on the device; `record` says where each stands.
+        Numbers of segments and tiles, for kernels on the device, in the order that `record` says.
     record : SegmentClasses
     """
 
@@ -172,7 +170,7 @@ class Inspection:
     _read: Callable[[], np.ndarray[Any, Any]]
 
     def wait(self) -> Totals:
-        """Wait for the device, and return the numbers that the host has to know."""
+        """Wait for the device, and return the totals that the host has to know."""
         numbers, record = self._read().tolist(), self.record
         merged_tiles, cut_tiles, rounds, decreasing, *of_runs = numbers[record.n_classes : record.n_rows]
         ends = numbers[record.n_rows :]
@@ -183,42 +181,36 @@ class Inspection:
 def inspect_segments(
     chain: Chain, segments: Segments, n: int, shape: Shape, runs: Runs, teams: tuple[int, ...] = ()
 ) -> Inspection:
-    """Enqueue the grouping of segments by their lengths. It trusts no pointer.
+    """Enqueue the grouping of segments by their lengths, and return the inspection. Kernels trust no pointer.
 
     Parameters
     ----------
     chain : Chain
         The chain that the commands go to.
     segments : Segments
-        With runs where ``runs`` are given: then the bounds are made, and else read.
+        Segments, with their runs if ``runs`` are given: then the kernels write the bounds, and else read them.
     n : int
         Elements.
     shape, runs : Shape, Runs
         Legal on the device.
     teams : tuple of int
-        Segments of each bin of the shape that a work-group sorts at once.
+        The numbers of segments of the shape's bins that a work-group sorts at once.
     """
-    kind = chain.device, segments.index, shape, runs, teams
-    record = _choose_record(*kind)
+    group, bins = min(128, chain.device.max_work_group), shape.bins[: len(teams)]
+    record = SegmentClasses(group, segments.index, runs, "count", bins, teams, len(shape.short_bins))
     plan = chain.scratch(record.plan_size, np.int64)
     lists, tiles_of = (chain.scratch(segments.n, segments.bounds.dtype) for _ in range(2))
     first_runs, run_ptr = segments.given if runs.given else (None, None)
     n_runs = 0 if run_ptr is None else run_ptr.size - 1
     arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
     run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
-    # A blocking read takes less time than a wait for an event, but runs after all commands enqueued until then.
+    # A blocking read takes less time than a wait for an event, but runs after all commands enqueued before it.
     read_plan = (
         functools.partial(chain.read, plan, record.lists_at)
         if n <= Thresholds.of(chain.device).max_read_at_once
         else chain.read_later(plan, record.lists_at)
     )
     return Inspection(lists, tiles_of, plan, record, read_plan)
-
-
-def _choose_record(device: Device, index: str, shape: Shape, runs: Runs, teams: tuple[int, ...]) -> SegmentClasses:
-    """Return the record of the kernel that counts."""
-    group, bins = min(128, device.max_work_group), shape.bins[: len(teams)]
-    return SegmentClasses(group, index, runs, "count", bins, teams, len(shape.short_bins))
 
 
 def _enqueue_inspection(
@@ -234,7 +226,7 @@ def _enqueue_inspection(
     n_runs: int,
     classes: SegmentClasses,
 ) -> None:
-    """Enqueue both kernels of `inspect_segments`."""
+    """Enqueue the two kernels of `inspect_segments`: the counts of classes, and the lists with the plan."""
     counting, record = chain.build(classes)
     placing, _ = chain.build(replace(record, step="place"))
     groups = max(1, min(-(-n_segments // record.work_group), 2 * chain.device.compute_units))
@@ -246,16 +238,16 @@ def _enqueue_inspection(
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tiles of long segments: first of those whose given runs are merged, then of those that are cut.
+    """The tiles of long segments: first of segments whose given runs are merged, then of segments that are cut.
 
     Attributes
     ----------
     n, n_merged : int
-        Tiles; those of segments that are not cut.
+        The number of tiles, and of tiles of segments that are not cut.
     segment, first : pyopencl.array.Array
-        The segment that each tile belongs to, and that segment's first tile.
+        The tiles' segments, and the first tiles of these segments.
     run : tuple of pyopencl.array.Array
-        Where runs are given, the one that holds the first element of each tile.
+        The runs that hold the first elements of tiles, if runs are given.
     """
 
     n: int
@@ -265,8 +257,8 @@ class Tiles:
     run: tuple[cl_array.Array, ...]
 
 
-def tile(chain: Chain, segments: Segments, inspection: Inspection, totals: Totals) -> Tiles:
-    """Return the tiles of long segments."""
+def cut_into_tiles(chain: Chain, segments: Segments, inspection: Inspection, totals: Totals) -> Tiles:
+    """Enqueue the cut of long segments into tiles, and return the tiles."""
     record, index = inspection.record, segments.bounds.dtype
     n_bins, n = len(record.bins), totals.merged_tiles + totals.cut_tiles
     n_short, n_long = sum(totals.counts[:n_bins]), sum(totals.counts[n_bins:])

@@ -23,7 +23,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import convert
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._primitives import arguments
-from clsparse_py._primitives.merge_rounds import Arrays, MergeChunks, MergeSplits, MergeTiles, spare_for
+from clsparse_py._primitives.merge_rounds import Arrays, MergeChunks, MergeSplits, MergeTiles, allocate_spare
 from clsparse_py._primitives.segment_classes import SegmentClasses, SegmentTiles, Totals, inspect_segments
 from clsparse_py._primitives.segmented_sort import MergeSerial, SortNetwork, enqueue_by_length, enqueue_serial
 from clsparse_py._primitives.segments import NEVER, Elements, OfElements, Runs, Segments, Shape
@@ -34,11 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ALGORITHMS", "SORT_ROUNDS", "Algorithm", "MergePairs", "MergeUnsorted", "enqueue_segmented_merge", "segmented_merge"]
 
+#: Names of the algorithms of segmented merge.
 Algorithm = Literal["serial", "simple", "balanced"]
-#: The algorithms of segmented merge, by name.
+#: The algorithms of segmented merge, in the order of the paper.
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
-#: Rounds that sorting a tile is worth. On CPU devices a round costs about as much in a core's cache, so that nothing is sorted.
+#: Merge rounds that take as long as sorting a tile. CPU devices sort no tiles: a round of sorting takes as long as a merge round.
 SORT_ROUNDS = 2
 
 
@@ -154,12 +155,11 @@ def segmented_merge(
         x += (arguments.values(queue, "values", values, beside=("keys", n)),)
     results = [arguments.output(chain, "out", to, n, part.dtype, *pointers, *x) for to, part in zip(outs, x, strict=False)]
     enqueue_segmented_merge(chain, pointers, x, tuple(result.array for result in results), n, algorithm, check=check)
-    delivered = tuple(result.deliver(chain) for result in results)
-    return delivered[0] if values is None else (delivered[0], delivered[1])
+    return arguments.deliver(chain, results)
 
 
 def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.Array, ...]:
-    """Return both arrays of pointers as kernels take them: of one dtype."""
+    """Return the pointers to sub-segments and to keys as kernels take them, of one dtype."""
     pointers = [
         arguments.pointers(queue, name, array) for name, array in zip(("segment_ptr", "subsegment_ptr"), pair, strict=True)
     ]
@@ -187,9 +187,9 @@ def enqueue_segmented_merge(
     chain : Chain
         The chain that the commands go to.
     pointers : tuple of pyopencl.array.Array
-        The first sub-segment of each segment, and where sub-segments begin: of one dtype, unchecked.
+        The first sub-segments of segments, and the first elements of sub-segments: of one dtype, unchecked.
     x, target : tuple of pyopencl.array.Array
-        Keys, and values where there are any; the result. They share no memory.
+        Keys, and values if there are any; the result. They share no memory.
     n : int
         Elements.
     algorithm : str
@@ -197,7 +197,7 @@ def enqueue_segmented_merge(
     check : bool
         Whether to make sure that sub-segments are sorted.
     shape : Shape, optional
-        If not the one that suits the device.
+        The shape of the merge; by default the one that suits the device.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def enqueue_segmented_merge(
     falls = _count_falls(chain, pointers[1], x[0], n, runs, elements) if check else None
 
     def accept(totals: Totals) -> None:
-        """Refuse pointers that decrease or leave their arrays, and keys that do not ascend."""
+        """Raise an error if pointers decrease or leave their arrays, or keys do not ascend in a sub-segment."""
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.segment_ptr, n_runs, "the number of sub-segments")
         arguments.require_pointers("subsegment_ptr", totals.runs_decrease, *totals.run_ptr, n, "the length of keys")
         fallen = 0 if falls is None else int(falls().sum())
@@ -233,7 +233,7 @@ def enqueue_segmented_merge(
 def _count_falls(
     chain: Chain, run_ptr: cl_array.Array, keys: cl_array.Array, n: int, runs: Runs, elements: Elements
 ) -> Callable[[], np.ndarray[Any, Any]]:
-    """Enqueue counting keys below the one before them in their sub-segment; return a function that reads the counts."""
+    """Enqueue counting keys below the key before them in their sub-segment; return a function that reads the counts."""
     group, n_runs = min(128, chain.device.max_work_group), run_ptr.size - 1
     built, record = chain.build(MergeUnsorted(group, name_of(run_ptr.dtype), runs, elements))
     groups = max(1, min(-(-max(n, n_runs) // record.work_group), 8 * chain.device.compute_units))
@@ -245,10 +245,10 @@ def _count_falls(
 def _enqueue_pairs(
     chain: Chain, segments: Segments, n_runs: int, max_rounds: int, n: int, x: Arrays, target: Arrays, runs: Runs
 ) -> None:
-    """Enqueue Algorithm 1, a launch to a round: as `enqueue_rounds`, but that a pair is merged by one work-item."""
+    """Enqueue Algorithm 1, a launch to a round: as `enqueue_rounds`, but that a work-item merges a pair of runs."""
     group, n_rounds = min(64, chain.device.max_work_group), max(max_rounds, 1)
     built, record = chain.build(MergePairs(group, segments.index, runs, Elements.of(*x)))
-    spare = spare_for(chain, n, x) if n_rounds > 1 else x
+    spare = allocate_spare(chain, n, x) if n_rounds > 1 else x
     counts = np.uint64(n_runs), np.int64(segments.n)
     for n_done in range(n_rounds):
         to, origin = (target, spare) if (n_rounds - n_done) % 2 else (spare, target)

@@ -1,7 +1,7 @@
-"""Segmented sort: each segment of an array of keys in ascending order, with values or without.
+"""Segmented sort: the keys of each segment of an array in ascending order, with values or without.
 
-Segments are grouped by length (Hou et al., "Fast segmented sort on GPUs"): short ones are sorted in the registers of a few lanes,
-medium ones by more lanes that also exchange through local memory, long ones in pieces, which are merged. On CPU devices a
+Segments are grouped by length (Hou et al., "Fast segmented sort on GPUs"): short segments are sorted in the registers of a few
+lanes, medium ones by more lanes that also exchange through local memory, long ones in pieces, which are merged. On CPU devices a
 work-item sorts whole segments, and the pieces of long ones.
 """
 
@@ -24,8 +24,8 @@ from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, type_of_sums
 from clsparse_py._primitives import arguments
-from clsparse_py._primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
-from clsparse_py._primitives.segment_classes import Tiles, Totals, inspect_segments, tile
+from clsparse_py._primitives.merge_rounds import Arrays, allocate_spare, enqueue_rounds
+from clsparse_py._primitives.segment_classes import Tiles, Totals, cut_into_tiles, inspect_segments
 from clsparse_py._primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import run
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "features_of", "segmented_sort"]
 
-# Work-items to a core that share segments out on CPU devices.
+#: Work-items to a core among which a CPU device divides segments.
 _PARTS_PER_CORE = 8
 
 
@@ -48,7 +48,7 @@ class SortNetwork(OfElements):
     ranges : str
         "segments" of some lists, or "tiles" of long segments.
     bins : tuple of int
-        The longest segments of each list, or a tile: each twice the one before.
+        The longest segments of the lists, which double from list to list; or the tile alone.
     registers : int
         Elements in the registers of a lane: a power of two.
     portability : Portability
@@ -62,12 +62,12 @@ class SortNetwork(OfElements):
     registers: int
     portability: Portability
 
-    #: Elements in the registers of a lane, where the driver allows no work-group in which there would be fewer.
+    #: Most elements in the registers of a lane; a smaller work-group of the driver's needs more elements to a lane.
     MOST_REGISTERS: ClassVar[int] = 32
 
     @classmethod
     def of_segments(cls, device: Device, shape: Shape, index: str, elements: Elements) -> tuple[SortNetwork, ...]:
-        """Return the records that sort short and, where the shape has such bins, medium segments."""
+        """Return the records of the kernels that sort short segments and, if the shape has bins of them, medium segments."""
         bins_and_registers = ((shape.short_bins, FEW_REGISTERS), (shape.medium_bins, shape.registers))
         return tuple(
             cls(shape.work_group, index, Runs(False, bins[-1]), elements, "segments", bins, registers, device.portability)
@@ -77,27 +77,27 @@ class SortNetwork(OfElements):
 
     @classmethod
     def of_tiles(cls, device: Device, shape: Shape, index: str, elements: Elements, runs: Runs) -> SortNetwork:
-        """Return the record that sorts tiles."""
+        """Return the record of the kernel that sorts tiles of long segments."""
         return cls(shape.work_group, index, runs, elements, "tiles", (shape.tile,), shape.registers, device.portability)
 
     @property
     def lanes(self) -> int:
-        """Lanes that sort a range of the longest, which divide the work-group."""
+        """Lanes that sort one of the longest ranges: a divisor of the work-group."""
         return self.bins[-1] // self.registers
 
     @property
     def teams(self) -> tuple[int, ...]:
-        """Ranges of each list that a work-group sorts at once."""
+        """The numbers of ranges of the lists that a work-group sorts at once."""
         return tuple(self.work_group * self.registers // longest for longest in self.bins)
 
     @property
     def packed(self) -> bool:
-        """Whether a word holds a key and its place behind it."""
+        """Whether a sorted word holds a key and, in its lower bits, the key's place."""
         return self.elements.value_bytes > 0 and self.elements.key_bytes == 4
 
     @property
     def places(self) -> bool:
-        """Whether places are words of their own beside the keys."""
+        """Whether the keys' places are words of their own beside the keys."""
         return self.elements.value_bytes > 0 and not self.packed
 
     @property
@@ -107,7 +107,7 @@ class SortNetwork(OfElements):
 
     @property
     def box(self) -> int:
-        """Words in local memory: a word for each element, and one more for each lane so that they do not meet in a bank."""
+        """Words in local memory: one for each element, and one more for each lane so that lanes do not meet in a bank."""
         return self.work_group * (self.registers + 1)
 
     @property
@@ -162,9 +162,9 @@ class MergeSerial(OfElements):
     ranges : str
         "segments", or "tiles" of long segments that are cut.
     given_runs : bool
-        Whether ranges have runs that are given, or pieces that are sorted by insertion.
+        Whether the ranges consist of given runs, or of pieces that the kernel sorts by insertion.
     block : int
-        Elements of such a piece.
+        Elements of a piece that is sorted by insertion.
     """
 
     template = "primitives/merge_serial"
@@ -187,9 +187,9 @@ class MergeSerial(OfElements):
 def enqueue_serial(
     chain: Chain, segments: Segments, n: int, x: Arrays, target: Arrays, runs: Runs, longest: int, shape: Shape
 ) -> None:
-    """Enqueue the serial algorithm: a work-item makes one run of each segment of at most ``longest`` of the ``n`` elements.
+    """Enqueue the serial algorithm, by which a work-item merges the runs of whole segments of at most ``longest`` elements.
 
-    Its runs are given, or pieces that it sorts by insertion: then ``x`` may be ``target``.
+    The runs are given, or pieces that the work-item sorts by insertion: then ``x`` may be ``target``.
     """
     kinds = segments.index, runs, Elements.of(*x)
     built, record = chain.build(MergeSerial(shape.work_group, *kinds, "segments", runs.given, shape.block))
@@ -197,12 +197,12 @@ def enqueue_serial(
     parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.lanes_are_loops else segments.n
     counts = np.uint64(parts), np.int64(segments.n), np.int64(longest)
     segment_bounds = *segments.given, segments.bounds
-    chain.launch(built, -(-parts // record.work_group), *counts, *segment_bounds, *x, *target, *spare_for(chain, n, x))
+    chain.launch(built, -(-parts // record.work_group), *counts, *segment_bounds, *x, *target, *allocate_spare(chain, n, x))
 
 
-def _groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
-    """Return how many work-groups there may be of a kernel that sorts segments of more than ``shorter`` elements."""
-    # Bounds of a segment's lanes: by its length, which exceeds the bin before, or by number in the first bin.
+def _bound_groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
+    """Return an upper bound of the work-groups of a kernel that sorts segments of more than ``shorter`` elements."""
+    # The lanes of a segment are bounded by its length, which exceeds the bin before; in the first bin, by the number of segments.
     by_number = n_segments * record.lanes
     steps = [
         longest / shorter_bin for shorter_bin, longest in zip((shorter, *record.bins), record.bins, strict=False) if shorter_bin
@@ -214,14 +214,14 @@ def _groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
 
 
 class _Networks(NamedTuple):
-    """The kernels that sort segments that are not long.
+    """The kernels that sort short and medium segments by sorting networks.
 
     Attributes
     ----------
     built : tuple of Built
     records : tuple of SortNetwork
     teams : tuple of int
-        Segments of each bin that a work-group sorts at once.
+        The numbers of segments of the bins that a work-group sorts at once.
     """
 
     built: tuple[Built, ...]
@@ -230,7 +230,7 @@ class _Networks(NamedTuple):
 
     @classmethod
     def of(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
-        """Return the kernels for elements of a kind; built at the first call, and looked up then."""
+        """Return the kernels for elements of a kind: built by the first call, and looked up by later ones."""
         kind = _Networks, chain.device, index, elements, shape
         networks = chain.worked_out(kind, lambda: cls._build(chain, *kind[2:]))
         note_asked(networks.built)
@@ -238,7 +238,7 @@ class _Networks(NamedTuple):
 
     @classmethod
     def _build(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
-        """Build the kernels that sort segments that are not long."""
+        """Build the kernels that sort short and medium segments."""
         requested = () if shape.chunked else SortNetwork.of_segments(chain.device, shape, index, elements)
         pairs = [chain.build(record) for record in requested]
         records = tuple(record for _, record in pairs)
@@ -259,10 +259,10 @@ def _enqueue_networks(
     offsets: tuple[int, int],
     shape: Shape,
 ) -> None:
-    """Enqueue the sort of the segments that are not long.
+    """Enqueue the sort of short and medium segments by sorting networks.
 
-    ``sizes``: how many segments and elements there are, and those of the longest segment; ``offsets``: the entries of the plan
-    that tell about lists and work-groups.
+    ``sizes``: the numbers of segments and elements, and the length of the longest segment; ``offsets``: the plan's first entries
+    for lists and for work-groups.
     """
     n_segments, n, longest = sizes
     x, target = ((keys,), (sorted_keys,)) if values is None else ((keys, values), (sorted_keys, sorted_values))
@@ -271,14 +271,14 @@ def _enqueue_networks(
     for built, record in zip(networks.built, networks.records, strict=True):
         if longest > shorter:
             places = (np.uint64(offset + n_bins_done) for offset in offsets)
-            chain.launch(built, _groups(record, shorter, n_segments, n), *places, plan, lists, bounds, *x, *target)
+            chain.launch(built, _bound_groups(record, shorter, n_segments, n), *places, plan, lists, bounds, *x, *target)
         n_bins_done, shorter = n_bins_done + len(record.bins), record.bins[-1]
 
 
 def _enqueue_pieces(
     chain: Chain, segments: Segments, tiles: Tiles, x: Arrays, target: Arrays, spare: Arrays, runs: Runs, shape: Shape
 ) -> None:
-    """Enqueue the sort of the tiles of segments that are cut, to where `enqueue_rounds` reads them. ``x`` may be ``target``."""
+    """Enqueue the sort of tiles of cut segments to the arrays that `enqueue_rounds` reads. ``x`` may be ``target``."""
     elements = Elements.of(*x)
     ends = np.uint64(tiles.n), np.uint64(tiles.n_merged)
     inputs = *ends, tiles.segment, tiles.first, *segments.given, segments.bounds
@@ -303,25 +303,25 @@ def enqueue_by_length(
     longest: int | None = None,
     accept: Callable[[Totals], None] | None = None,
 ) -> None:
-    """Enqueue the kernels that make one run of each segment: sorts of short segments and of pieces of long ones, then merges.
+    """Enqueue the sort or merge of segments by their lengths: sorts of short segments and of tiles of long ones, then merges.
 
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The chain that the commands go to.
     segments : Segments
-        With runs where ``runs`` are given, which then ascend.
+        Segments, with their runs if ``runs`` are given, which then ascend.
     n : int
         Elements.
     x, target : tuple of pyopencl.array.Array
-        Keys, and values where there are any; the result, which may be ``x`` where no runs are given.
+        Keys, and values if there are any; the result, which may be ``x`` if no runs are given.
     runs, shape : Runs, Shape
         Legal on the device.
     longest : int, optional
-        Elements of the longest segment. If they are known and fit into a tile, the host does not wait.
+        Elements of the longest segment, if known. If they fit into a tile, the host does not wait.
     accept : callable, optional
-        Called with the findings on the pointers, before any command that relies on them is enqueued; raises if they are not
-        valid.
+        Function that is called with the totals of the inspection before commands that rely on the pointers are enqueued, and
+        raises if the pointers are not valid.
     """
     networks = _Networks.of(chain, segments.index, Elements.of(*x), shape)
     inspection = inspect_segments(chain, segments, n, shape, runs, networks.teams)
@@ -339,14 +339,14 @@ def enqueue_by_length(
     if shape.chunked and n:
         enqueue_serial(chain, segments, n, x, target, runs, shape.tile, shape)
     if totals.merged_tiles + totals.cut_tiles:
-        tiles, spare = tile(chain, segments, inspection, totals), spare_for(chain, n, x)
+        tiles, spare = cut_into_tiles(chain, segments, inspection, totals), allocate_spare(chain, n, x)
         if totals.cut_tiles:
             _enqueue_pieces(chain, segments, tiles, x, target, spare, runs, shape)
         enqueue_rounds(chain, segments, tiles, max(totals.rounds, 1), x, target, spare, runs, shape)
 
 
 def features_of(elements: Elements, n: int, n_segments: int) -> dict[str, float]:
-    """Return the features of a sort, which decide on its shape; the device is not asked."""
+    """Return the features of a segmented sort, by which profiles choose its shape; the device is not asked."""
     return {
         "n": n,
         "segments": n_segments,
@@ -357,7 +357,7 @@ def features_of(elements: Elements, n: int, n_segments: int) -> dict[str, float]
 
 
 def _choose(device: Device, elements: Elements, n: int, n_segments: int) -> Shape:
-    """Return the shape that the device's profile has."""
+    """Return the shape of a segmented sort that the device's profile chooses."""
     return decide(device, "segmented_sort", "any", "shape", features_of(elements, n, n_segments), Shape.parse).value
 
 
@@ -380,24 +380,23 @@ def enqueue_segmented_sort(
     Parameters
     ----------
     chain : Chain
-        What comes before and after it.
+        The chain that the commands go to.
     segment_ptr : pyopencl.array.Array
-        ``n_segments + 1`` offsets, int32 or int64. Where they are not valid, nothing is sorted.
+        ``n_segments + 1`` offsets, int32 or int64. If they are not valid, nothing is sorted.
     n_segments : int
         Segments.
     keys : pyopencl.array.Array
         int32, uint32, int64 or uint64.
     values : pyopencl.array.Array or None
-        Of any dtype of 1, 2, 4, 8 or 16 bytes; they move with the keys.
+        Values of any dtype of 1, 2, 4, 8 or 16 bytes, which move with the keys.
     n : int
         Elements.
     out_keys, out_values : pyopencl.array.Array, optional
-        Where the result goes: ``keys`` and ``values`` themselves where they are not given. All arrays are used from the beginning
-        of their buffers.
+        The arrays of the result; by default ``keys`` and ``values``. All arrays are used from the beginning of their buffers.
     longest : int, optional
-        No segment has more elements. The host waits for the device once, unless it is known that no segment is long.
+        An upper bound of the length of segments. The host waits for the device once, unless no segment can be long.
     shape : Shape, optional
-        If not the one that the device's profile has.
+        The shape of the sort; by default the one that the device's profile chooses.
     accept : callable, optional
         As in `enqueue_by_length`.
     """
@@ -491,7 +490,7 @@ def segmented_sort(
     ]
 
     def accept(totals: Totals) -> None:
-        """Refuse pointers that decrease or leave the keys."""
+        """Raise an error if pointers decrease, or do not end with the length of the keys."""
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.bounds, n, "the length of keys")
 
     arrays = [result.array for result in results] + [None] * (values is None)
@@ -499,5 +498,4 @@ def segmented_sort(
     enqueue_segmented_sort(
         chain, bounds, bounds.size - 1, x[0], moved_values, n, out_keys=arrays[0], out_values=arrays[1], accept=accept
     )
-    delivered = tuple(result.deliver(chain) for result in results)
-    return delivered[0] if values is None else (delivered[0], delivered[1])
+    return arguments.deliver(chain, results)

@@ -21,15 +21,15 @@ from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, name_of
 
 __all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
 
-#: Elements in the registers of a lane where segments are short.
+#: Elements in the registers of a lane that sorts short segments.
 FEW_REGISTERS = 4
-#: Longest short segment, by default.
+#: Longest short segment by default, in elements.
 _SHORT = 128
-#: Longest segment of the first bin of short segments.
+#: Longest segment of the first bin of short segments, in elements.
 _SHORTEST_BIN = 8
 #: Elements that a work-item of a CPU device sorts by insertion, by default.
 BLOCK = 24
-#: Rounds of merging, more than any segment takes.
+#: A number of merge rounds above that of any segment.
 NEVER = 64
 
 
@@ -42,7 +42,7 @@ class Elements:
     key : str
         NumPy's name of the dtype of keys.
     value_bytes : int
-        Bytes of a value, 0 where there are none.
+        Bytes of a value, 0 if there are none.
     """
 
     key: str
@@ -50,7 +50,7 @@ class Elements:
 
     @classmethod
     def of(cls, keys: cl_array.Array, values: cl_array.Array | None = None) -> Elements:
-        """Return the elements of some arrays."""
+        """Return the types of the elements of an array of keys and one of values."""
         return cls(name_of(keys.dtype), 0 if values is None else values.dtype.itemsize)
 
     @property
@@ -60,28 +60,28 @@ class Elements:
 
     @property
     def name(self) -> str:
-        """A short name, such as ``int32_v8``."""
+        """The part of a kernel's name that tells the elements, such as ``int32_v8``."""
         return f"{self.key}_v{self.value_bytes}" if self.value_bytes else self.key
 
     @property
     def prelude(self) -> str:
-        """OpenCL C: the types."""
+        """The OpenCL C of the elements: the types of keys and values."""
         value = f"\ntypedef {MOVED_TYPES[self.value_bytes]} V;" if self.value_bytes else ""
         return f"typedef {OPENCL_TYPES[self.key]} K;  // {self.key}: keys{value}\n#define VALUES {int(self.value_bytes > 0)}"
 
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs that segments are merged from: the macros that ``cl/segment_runs.cl`` needs.
+    """The sorted runs from which segments are merged, and the macros of ``cl/segment_runs.cl`` for them.
 
     Attributes
     ----------
     given : bool
-        Whether there are sorted runs from the beginning; else all are made by sorting tiles.
+        Whether the caller gives sorted runs; else kernels make runs by sorting tiles.
     tile : int
         Elements of a tile.
     sort_rounds : int
-        Given runs are not used where they take more than so many rounds more than sorted tiles would.
+        Merge rounds that sorting a tile is worth: given runs that take more rounds than tiles by more than that are not used.
     """
 
     given: bool
@@ -90,22 +90,21 @@ class Runs:
 
     @property
     def name(self) -> str:
-        """A short name."""
+        """The part of a kernel's name that tells the runs."""
         return f"{'given' if self.given else 'made'}_t{self.tile}{f's{self.sort_rounds}' if self.given else ''}"
 
     @property
     def prelude(self) -> str:
-        """OpenCL C: the macros."""
+        """The OpenCL C of the runs: the macros of ``cl/segment_runs.cl``."""
         return f"#define RUNS_GIVEN {int(self.given)}\n#define TILE {self.tile}l\n#define SORT_ROUNDS {self.sort_rounds}u"
 
 
-#: The numbers of a label by the kind of shape, and the highest that each may be. Kernels are unrolled over registers, and sort
-#: blocks by insertion.
+#: Largest numbers of a shape's label, by the kind of shape. Kernels are unrolled over registers, and sort blocks by insertion.
 _BOUNDS = {
     "chunks": {"work-group": 1 << 16, "tile": 1 << 30, "block": 1 << 10},
     "lanes": {"work-group": 1 << 16, "merge-group": 1 << 16, "registers": 16, "short": 1 << 16},
 }
-#: Elements of a tile that a work-item merges, at most.
+#: Most elements of a tile that a work-item merges.
 _MAX_MERGED = 16
 
 
@@ -118,17 +117,17 @@ class Shape:
     chunked : bool
         Whether a tile is a work-item's, in global memory, or a work-group's, in local memory.
     work_group : int
-        Of kernels that sort; a power of two where not chunked.
+        Work-group of kernels that sort; a power of two unless chunked.
     merge_group : int
-        Of kernels that merge tiles.
+        Work-group of kernels that merge tiles.
     registers : int
-        Elements in the registers of a lane, at most; a power of two, at least 4. 0 where chunked.
+        Most elements in the registers of a lane; a power of two, at least 4. 0 if chunked.
     tile : int
-        Elements of a tile; segments of more are long. A power of two where not chunked.
+        Elements of a tile; longer segments are long. A power of two unless chunked.
     short : int
-        Elements of the longest segments that lanes with four registers sort, where the work-group has so many; a power of two.
+        Longest segment that lanes with four elements sort, if the work-group has enough lanes; a power of two.
     block : int
-        Elements that are sorted by insertion, where chunked.
+        Elements that a work-item sorts by insertion, if chunked.
     """
 
     chunked: bool
@@ -175,12 +174,12 @@ class Shape:
 
     @classmethod
     def chunks(cls, work_group: int, tile: int = 1 << 15, block: int = BLOCK) -> Shape:
-        """Return the shape of tiles that a work-item sorts."""
+        """Return the shape whose tiles are sorted by a work-item."""
         return cls(True, work_group, work_group, 0, tile, block=block)
 
     @classmethod
     def lanes(cls, work_group: int, merge_group: int, registers: int, short: int = _SHORT) -> Shape:
-        """Return the shape of tiles that a work-group of these, or of the next lower power of two, sorts."""
+        """Return the shape whose tiles are sorted by a work-group of ``work_group`` lanes, or the next lower power of two."""
         work_group = 1 << work_group.bit_length() - 1
         return cls(False, work_group, merge_group, registers, work_group * registers, short)
 
@@ -193,12 +192,12 @@ class Shape:
         if device.is_plain:
             return self.default(device)
         shape = self.lanes(min(self.work_group, max_group), min(self.merge_group, max_group), self.registers, self.short)
-        shape = device.fitting(shape._smaller(), lambda candidate: candidate.local_memory(elements), RESERVED)
+        shape = device.fitting(shape._list_smaller(), lambda candidate: candidate.local_memory(elements), RESERVED)
         # Kernels that merge are unrolled over a work-item's elements (quirk 6).
         return replace(shape, merge_group=max(shape.merge_group, -(-shape.tile // _MAX_MERGED)))
 
-    def _smaller(self) -> Iterator[Shape]:
-        """Iterate over the shape, those with fewer registers to a work-item, and then those with fewer work-items."""
+    def _list_smaller(self) -> Iterator[Shape]:
+        """Iterate over this shape, shapes with fewer registers to a work-item, and then shapes with fewer work-items."""
         work_group, registers = self.work_group, self.registers
         while work_group:
             yield self.lanes(work_group, self.merge_group, registers, self.short)
@@ -208,15 +207,15 @@ class Shape:
                 work_group //= 2
 
     def local_memory(self, elements: Elements) -> int:
-        """Return an upper bound of the local memory that a kernel takes for a tile."""
-        # Keys are sorted; if there are values, with the place of each key.
+        """Return an upper bound of the bytes of local memory that a kernel takes for a tile."""
+        # Keys are sorted, together with their places if there are values.
         sorting = (elements.key_bytes + (4 if elements.value_bytes else 0)) * (self.tile + self.work_group)
         merging = elements.key_bytes * self.tile + 2 * (self.tile + 2 * self.tile // 4 + 4)
         return max(sorting, merging)
 
     @functools.cached_property
     def short_bins(self) -> tuple[int, ...]:
-        """The longest segments of each bin of short ones, which are sorted by few lanes with few elements each."""
+        """The longest segments of the bins of short segments, which few lanes with few elements each sort."""
         if self.chunked:
             return ()
         sizes = [FEW_REGISTERS << i for i in range(min(self.work_group, self.short // FEW_REGISTERS).bit_length())]
@@ -224,7 +223,7 @@ class Shape:
 
     @functools.cached_property
     def medium_bins(self) -> tuple[int, ...]:
-        """The longest segments of each bin of those that are neither short nor long."""
+        """The longest segments of the bins of segments that are neither short nor long."""
         if self.chunked:
             return ()
         sizes = (self.registers << i for i in range(self.work_group.bit_length()))
@@ -232,7 +231,7 @@ class Shape:
 
     @functools.cached_property
     def bins(self) -> tuple[int, ...]:
-        """The longest segments of each bin of segments that are not long."""
+        """The longest segments of the bins of all segments that are not long."""
         return self.short_bins + self.medium_bins
 
 
@@ -257,7 +256,7 @@ class OfRuns(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of the name that tells the kernel's own parameters."""
+        """The part of the kernel's name that tells the parameters of the record's own class."""
         return ""
 
     @property
@@ -298,16 +297,16 @@ class OfElements(OfRuns):
 
 @dataclass(frozen=True)
 class Segments:
-    """Segments on the device.
+    """Segments of an array of elements on the device.
 
     Attributes
     ----------
     bounds : pyopencl.array.Array
-        Where the elements of each begin, and the end: ``n + 1`` entries.
+        The first elements of segments, and the end: ``n + 1`` pointers.
     n : int
-        Segments.
+        The number of segments.
     given : tuple of pyopencl.array.Array
-        The first run of each segment and where runs begin, or nothing.
+        The first runs of segments and the first elements of runs; empty without given runs.
     """
 
     bounds: cl_array.Array

@@ -19,25 +19,25 @@ class Thresholds(thresholds.Thresholds):
     min_scan_chunk: int = number(1 << 14, "entries", least=1)
     #: On CPU devices, chunks of a scan to a core.
     scan_chunks_per_core: int = number(2, "chunks", least=1)
-    #: Earlier tiles to a work-item up to which each work-group of a scan adds them up itself, which saves a launch.
+    #: Most earlier tiles to a work-item if a work-group of a scan adds up the tiles before its own, which saves a launch.
     few_tiles: int = number(4, "tiles", least=1)
-    #: Most earlier tiles that each work-group of a scan adds up itself (quirk 11).
+    #: Most earlier tiles if a work-group of a scan adds up the tiles before its own (quirk 11).
     max_added: int = number(4096, "tiles", least=1)
     #: Most entries that a single work-group scans.
     max_one_tile: int = number(7680, "entries")
-    #: Work-items of the single work-group that scans so many entries.
+    #: Work-items of the single work-group that scans up to `max_one_tile` entries.
     one_tile_group: int = number(512, "work-items", least=1)
-    #: Largest digit of a radix sort: counters of a work-group stay in local memory, those of a chunk near a core's cache.
+    #: Largest digit of a radix sort: counters of a work-group stay in local memory, and counters of a chunk near a core's cache.
     digit_bits: int = number(11, "bits", on_cores=22, least=1, most=22)
-    #: Largest digit for which a line of each digit's entries stays in a core's nearest cache.
+    #: Smallest digit of a radix sort by chunks that prefetches: a cache line of each digit exceeds a core's nearest cache.
     far_bits: int = number(10, "bits")
     #: Work-group that scans the counts of a digit.
     starts_group: int = number(128, "work-items", least=1)
-    #: Entries to sort in segments, above which a blocking read takes less time than waiting for an event.
+    #: Most entries of a segmented sort for which a blocking read takes less time than waiting for an event.
     max_read_at_once: int = number(1 << 17, "entries")
     #: Work-group that scans segments.
     scanning_group: int = number(256, "work-items", least=1)
     #: Work-group that sums segments, or adds the partial sums of one.
     summing_group: int = number(128, "work-items", least=1)
-    #: Entries of the longest segment to each lane, up to which a work-group takes whole segments.
+    #: Most entries of the longest segment to a lane if a work-group takes whole segments.
     few_rounds: int = number(16, "entries")
