@@ -54,7 +54,7 @@ T complex_sqrt(const T z)
                        : (T)(isnan(z.y) ? z.y : (REAL)0, copysign((REAL)INFINITY, z.y));
     if (z.x == 0 && z.y == 0)
         return (T)(0, z.y);
-    // Halves are added, so that the sum stays finite.
+    // Half of |x| and half of |z| are added, so that the sum stays finite.
     const REAL root = sqrt(fabs(z.x) / 2 + hypot(z.x / 2, z.y / 2));
     const REAL other = fabs(z.y) / (2 * root);
     return z.x >= 0 ? (T)(root, copysign(other, z.y)) : (T)(other, copysign(root, z.y));
@@ -67,7 +67,7 @@ T complex_sinh(const T z)
     if (z.x == 0)
         return (T)(z.x, sin(z.y));
     if (fabs(z.x) > (sizeof(REAL) == 4 ? 80 : 700)) {
-        // By halves: exp, and sinh of some devices, are infinite before the result is.
+        // exp is taken of half the argument: exp, and sinh on some devices, overflow for arguments whose result is finite.
         const REAL root = exp(fabs(z.x) / 2);
         return (T)(copysign(root, z.x) * (cos(z.y) / 2) * root, root * (sin(z.y) / 2) * root);
     }

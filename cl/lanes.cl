@@ -13,7 +13,7 @@
 #elif defined(LANES_BY_BPERMUTE)
     uint lanes_xor_u32(uint x, uint m)
     {
-        // The instruction takes the address of a lane: four bytes a lane.
+        // The instruction takes the address of a lane: four times the lane's number.
         return (uint)__builtin_amdgcn_ds_bpermute((int)(((uint)get_local_id(0) ^ m) << 2), (int)x);
     }
 #elif defined(LANES_BY_PTX)

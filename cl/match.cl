@@ -9,7 +9,7 @@
 // computed_now(x), computed_now_64(x): forces the compiler to compute x, of 32 or 64 bits, here: compilers that compute as late as
 //                       they can keep the operands instead, and run out of registers.
 //
-// The whole work-group has to call them: where the device has no instruction of its own they go through local memory, with barriers.
+// The whole work-group has to call these functions: on devices without instructions for them, they use local memory and barriers.
 #if !defined(MATCH_WIDTH) || !defined(MATCH_BITS)
     #error "match.cl needs MATCH_WIDTH, how many work-items are lanes of one another, and MATCH_BITS, how many bits values have"
 #endif
@@ -25,7 +25,7 @@
     }
     uint lanes_match(local uint *box, uint x)
     {
-        // One vote per bit: the match instruction takes longer the more distinct values there are.
+        // Lanes vote on each bit: the match instruction takes longer the more distinct values there are.
         uint same = 0xffffffff;
         lanes_fence();
         for (uint bit = 0; bit < MATCH_BITS; ++bit) {

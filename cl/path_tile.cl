@@ -2,11 +2,12 @@
 // entries follow. A tile is a stretch of the path, as long as any other however long rows are (merge-based SpMV: Merrill and
 // Garland, SC 2016).
 //
-// path_rows(box, starts, n_rows, begin, end, &first, &behind): how many rows stand on the path before `begin`, and before `end`.
-//     Some work-items look for the one, some for the other, each at evenly spaced rows. box holds two numbers for each step.
-// path_spread(any_long, bounds, n_heads, rows): rows[e], for each entry of a tile, counted from its beginning: how many of the
-//     tile's n_heads rows begin at or before it. Row r (0: the one before the tile's rows) has the entries from bounds[r] up to
-//     bounds[r + 1]; *any_long is 0. Ends with a barrier.
+// path_rows(box, starts, n_rows, begin, end, &first, &behind): the number of rows on the path before `begin`, and before `end`.
+//     SEARCHERS work-items search for the first number and as many for the second, at evenly spaced rows. box holds two numbers for
+//     each step.
+// path_spread(any_long, bounds, n_heads, rows): rows[e] becomes the number of the tile's n_heads rows that begin at or before entry
+//     e of the tile. Row r (0: the row before the tile's rows) has the entries from bounds[r] up to bounds[r + 1]; *any_long is 0.
+//     Ends with a barrier.
 //
 // The whole work-group has to call both, as they have barriers; loops that hold one have a trip count that the compiler knows
 // (quirk 4). WORK_GROUP is a power of two.

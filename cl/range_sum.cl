@@ -1,6 +1,6 @@
 // Sums over adjacent entries by one work-item; LOAD(source, i) is entry i as a T.
 //
-// range_sum(source, i, end)   the ADD of the entries from i up to end: several sums side by side where there are many.
+// range_sum(source, i, end)   the ADD of the entries from i up to end, by four sums side by side.
 T range_sum(global const SOURCE *source, ulong i, const ulong end)
 {
     T a = ZERO, b = ZERO, c = ZERO, d = ZERO;

@@ -1,11 +1,11 @@
 // Segments, and the sorted runs that are merged in rounds until each segment is one run.
 //
-// bounds: where segments begin and end. Where RUNS_GIVEN is 1, segment_ptr tells the first run of each segment, and run_ptr where runs
-// begin. Segments that are cut are sorted in pieces of TILE elements first, their tiles: these are their runs then. All are cut where
-// no runs are given; else those whose given runs would take more than SORT_ROUNDS rounds more.
+// bounds: the first elements of segments, and the end. With RUNS_GIVEN 1, segment_ptr has the first runs of segments, and run_ptr the
+// first elements of runs. A segment that is cut is sorted in tiles of TILE elements first, which are its runs then. All segments are
+// cut if no runs are given; else those whose given runs would take more rounds than their tiles by more than SORT_ROUNDS.
 //
-// A segment whose runs take r rounds begins in round n_rounds - r, so that all end in the last one. One of a single run is moved in
-// the last round.
+// A segment whose runs take r rounds begins in round n_rounds - r, so that all segments end in the last round. A segment of a single
+// run is moved in the last round.
 #ifndef RUNS_GIVEN
     #error "segment_runs.cl needs RUNS_GIVEN: 1 if runs are given, else 0"
 #endif
@@ -24,13 +24,13 @@
 #endif
 
 typedef struct {
-    long begin, end;       // its elements
+    long begin, end;       // elements
     long first_run, n_runs;
-    uint rounds;           // that its runs take
-    int cut;               // whether its runs are its tiles
+    uint rounds;           // rounds of the merge of the runs
+    int cut;               // whether the runs are tiles
 } Segment;
 
-// Two runs that a round merges: from begin to middle, and from there to end. The second may be empty.
+// Two runs that a round merges: from begin to middle, and from middle to end. The second run may be empty.
 typedef struct {
     long begin, middle, end;
 } Pair;
@@ -40,7 +40,7 @@ uint rounds_of(const long n_runs)
     return n_runs > 1 ? (uint)(64 - clz(n_runs - 1)) : 0;
 }
 
-// The segment of the elements from begin to end, whose given runs are n_given from first_run on, if there are any.
+// The segment of the elements from begin to end, with n_given given runs from first_run on, if runs are given.
 Segment segment_between(const long begin, const long end, const long first_run, const long n_given)
 {
     Segment s = {begin, end, 0, (end - begin + (TILE - 1)) / TILE, 0, 1};
@@ -66,7 +66,7 @@ Segment segment_at(RUN_PARAMETERS global const I *bounds, const long number)
 #endif
 }
 
-// How many rounds its segment has been through in a round; negative before it begins.
+// The number of rounds that a segment has taken before a round; negative before the segment's first round.
 int step_in(const Segment s, const uint round, const uint n_rounds)
 {
     return (int)round - (int)(n_rounds - max(s.rounds, 1u));
@@ -82,7 +82,7 @@ long run_begin(RUN_PARAMETERS const Segment s, const long run)
     return min(s.begin + present * TILE, s.end);
 }
 
-// The last run from `low` up to `high` that begins at or before a position: the one that holds it, if one of them does.
+// The last run from `low` up to `high` that begins at or before a position: the run that holds the position, if there is one.
 long run_at(RUN_PARAMETERS const Segment s, long low, long high, const long position)
 {
     while (low < high) {
@@ -95,7 +95,7 @@ long run_at(RUN_PARAMETERS const Segment s, long low, long high, const long posi
     return low;
 }
 
-// The pair that holds a run, in the round in which its segment has been through `step` rounds.
+// The pair of a run in the round before which its segment has taken `step` rounds.
 Pair pair_of(RUN_PARAMETERS const Segment s, const long run, const int step)
 {
     const long first = run >> (step + 1) << (step + 1);

@@ -6,9 +6,9 @@
 //                           itself where INCLUSIVE is 1. Where SEGMENTED is 1, sums begin anew at each entry whose byte in heads is
 //                           not 0, and head_box holds a uint for each work-item; else both may be 0.
 //
-// They have barriers, so the whole work-group has to call them; tile_scan begins and ends with one. The order of additions is always
-// the same. Loops that hold a barrier have a trip count that the compiler knows (quirk 4). A sum
-// and whether a segment begins in it are two variables, as a struct of both would have padding, which nothing writes.
+// Both functions have barriers, so the whole work-group has to call them; tile_scan begins and ends with a barrier. The order of
+// additions is always the same. Loops that hold a barrier have a trip count that the compiler knows (quirk 4). A sum and whether a
+// segment begins in it are two variables, as a struct of both would have padding, which nothing writes.
 #ifndef WORK_GROUP
     #error "tile_scan.cl needs WORK_GROUP: the work-group size"
 #endif
@@ -20,13 +20,13 @@
 #endif
 #include "lanes_xor.cl"
 
-// The sum of two adjacent pieces, where heads tells whether a segment begins in the second: then the first does not count.
+// The sum of two adjacent pieces of entries; if `heads` says that a segment begins in the second, that of the second alone.
 T add_pieces(const T first, const T second, const uint heads)
 {
     return SEGMENTED && heads ? second : ADD(first, second);
 }
 
-// The joined sums of the work-items before this one, and whether a segment begins in them.
+// The sum of the pieces of the work-items before this one; *heads_before says whether a segment begins in these pieces.
 T group_scan_pieces(local T *box, local uint *head_box, const T mine, const uint heads, uint *heads_before)
 {
     const uint me = get_local_id(0);

@@ -51,14 +51,13 @@ def array_of(
     data: Any,
     allocator: Any = None,
     context: cl.Context | None = None,
-    events: list[cl.Event] | None = None,
 ) -> cl_array.Array:
     """Return a C-contiguous device array on the memory ``data``, which is None for an array without entries.
 
     Callers that have the queue's ``context`` give it, as asking the queue for it takes long.
     """
     form = context or queue.context, dtype, *layout((shape,) if isinstance(shape, int) else shape, dtype.itemsize)
-    return new_array(form, queue, data, [] if events is None else events, allocator)
+    return new_array(form, queue, data, [], allocator)
 
 
 def new_array(
@@ -151,17 +150,7 @@ def allocate(
 def allocate_each(
     queue: cl.CommandQueue, purpose: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
 ) -> list[cl_array.Array]:
-    """Return new one-dimensional arrays of the sizes and dtypes in ``sizes``, in less time than several calls of `allocate`."""
-    if allocator is None and current() is None:
-        arena, arrays = arena_of(queue), []
-        for n, dtype in sizes:
-            array = vector(queue, arena, n, dtype)
-            if array is None:
-                break
-            arrays.append(array)
-        else:
-            return arrays
-        arrays.clear()
+    """Return new one-dimensional arrays of the sizes and dtypes in ``sizes``; raises as `allocate`."""
     return [allocate(queue, purpose, n, dtype, allocator) for n, dtype in sizes]
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "chain_of",
     "check_pointers",
     "deliver",
+    "elements",
     "keys",
     "output",
     "pair_of_outputs",
@@ -171,6 +172,16 @@ def values(
     if beside is not None and array.size != beside[1]:
         raise ValueError(f"{name}: must have as many entries as {beside[0]}, {beside[1]}, has {array.size}")
     return _make_contiguous(queue, name, array)
+
+
+def elements(
+    queue: cl.CommandQueue, keys_given: cl_array.Array, values_given: cl_array.Array | None
+) -> tuple[cl_array.Array, ...]:
+    """Return the arguments ``keys`` and ``values``, which `queue_of` checked, as kernels take them: one array without values."""
+    checked = keys(queue, "keys", keys_given)
+    if values_given is None:
+        return (checked,)
+    return checked, values(queue, "values", values_given, beside=("keys", keys_given.size))
 
 
 def check_pointers(

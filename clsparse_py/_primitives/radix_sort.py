@@ -542,9 +542,7 @@ def radix_sort(
     outs = arguments.pair_of_outputs(out, values is not None)
     queue = arguments.queue_of(keys=keys, values=values)
     chain = arguments.chain_of(queue, keys, values, outs=outs)
-    n, inputs = keys.size, [arguments.keys(queue, "keys", keys)]
-    if values is not None:
-        inputs.append(arguments.values(queue, "values", values, beside=("keys", n)))
+    n, inputs = keys.size, arguments.elements(queue, keys, values)
     bit_range = _check_bits(bits, 8 * keys.dtype.itemsize)
     results = [arguments.output(chain, "out", to, n, part.dtype, *inputs) for to, part in zip(outs, inputs, strict=False)]
     moved_values, to_values = (inputs[1], results[1].array) if values is not None else (None, None)

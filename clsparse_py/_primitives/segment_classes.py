@@ -91,11 +91,6 @@ class SegmentClasses(OfRuns):
         """The entry of the plan that has the first work-group of the first bin."""
         return self.lists_at + self.n_classes + 1
 
-    @functools.cached_property
-    def plan_size(self) -> int:
-        """The number of entries of the plan."""
-        return self.groups_at + len(self.bins)
-
     @property
     @override
     def shape_name(self) -> str:
@@ -198,7 +193,7 @@ def inspect_segments(
     """
     group, bins = min(128, chain.device.max_work_group), shape.bins[: len(teams)]
     record = SegmentClasses(group, segments.index, runs, "count", bins, teams, len(shape.short_bins))
-    plan = chain.scratch(record.plan_size, np.int64)
+    plan = chain.scratch(record.groups_at + len(bins), np.int64)
     lists, tiles_of = (chain.scratch(segments.n, segments.bounds.dtype) for _ in range(2))
     first_runs, run_ptr = segments.given if runs.given else (None, None)
     n_runs = 0 if run_ptr is None else run_ptr.size - 1

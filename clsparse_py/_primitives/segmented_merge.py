@@ -150,9 +150,7 @@ def segmented_merge(
     chain = arguments.chain_of(queue, segment_ptr, subsegment_ptr, keys, values, outs=outs)
     pointers = _pointers(queue, segment_ptr, subsegment_ptr)
     n = keys.size
-    x: Arrays = (arguments.keys(queue, "keys", keys),)
-    if values is not None:
-        x += (arguments.values(queue, "values", values, beside=("keys", n)),)
+    x = arguments.elements(queue, keys, values)
     results = [arguments.output(chain, "out", to, n, part.dtype, *pointers, *x) for to, part in zip(outs, x, strict=False)]
     enqueue_segmented_merge(chain, pointers, x, tuple(result.array for result in results), n, algorithm, check=check)
     return arguments.deliver(chain, results)

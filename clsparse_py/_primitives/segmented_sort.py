@@ -482,9 +482,7 @@ def segmented_sort(
     chain = arguments.chain_of(queue, segment_ptr, keys, values, outs=outs)
     bounds = arguments.pointers(queue, "segment_ptr", segment_ptr)
     n = keys.size
-    x: Arrays = (arguments.keys(queue, "keys", keys),)
-    if values is not None:
-        x += (arguments.values(queue, "values", values, beside=("keys", n)),)
+    x = arguments.elements(queue, keys, values)
     results = [
         arguments.output(chain, "out", to, n, part.dtype, bounds, *x, in_place=part) for to, part in zip(outs, x, strict=False)
     ]

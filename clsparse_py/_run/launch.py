@@ -285,7 +285,7 @@ class Chain:
         if n_bytes > 0:
             self._add(enqueue_copy(self.queue, target, source, n_bytes, target_begin, source_begin, self.wait_for))
 
-    def sent(self, values: np.ndarray[Any, Any]) -> cl_array.Array:
+    def send(self, values: np.ndarray[Any, Any]) -> cl_array.Array:
         """Return a device array with the values of a contiguous host array, or on its memory; the host does not wait for a copy.
 
         The caller may change the host array after the chain's next read.

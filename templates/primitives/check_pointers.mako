@@ -1,10 +1,10 @@
 <%doc>
-Do pointers begin at 0, never decrease, and end at a length? Trusts nothing but their number.
+Whether pointers begin with 0, never decrease, and end with a length. The kernel trusts nothing but their number.
 
-Index space   any number of work-items, which take pointers in turn; `adjacent`: each takes neighbouring ones
+Index space   any number of work-items, which take pointers in turn; `adjacent`: a work-item takes neighbouring ones
 Inputs        n_pairs + 1 pointers, unchecked
-Output        report[3 * group + i], to be summed over the groups: 0 how many are above the one after; and from group 0 alone:
-              1 the first, 2 the last
+Output        report[3 * group + i], to be summed over the groups: 0 how often pointers decrease; and from group 0 alone: 1 the
+              first pointer, 2 the last
 Local memory  work_group * sizeof(long)
 Result        exact
 </%doc>

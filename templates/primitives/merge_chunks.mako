@@ -39,7 +39,7 @@ void ${name}(
 % endif
             merge_serial(ARRAYS(source), a, p.middle, b, p.end, ARRAYS(target), to, to_end);
         to = a = to_end;
-        // The run that holds the next output.
+        // Go to the run that holds the next output.
         while (run + 1 < s.n_runs && run_begin(RUN_ARRAYS s, run + 1) <= to)
             ++run;
     }

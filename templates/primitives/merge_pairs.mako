@@ -1,10 +1,10 @@
 <%doc>
-One round of a segmented merge, each pair of runs by one work-item. Only the last round moves segments of a single run.
+One round of a segmented merge, in which a work-item merges a pair of runs. Only the last round moves segments of a single run.
 
 Source        Ji et al., Algorithm 1
 Index space   a work-item for each run
-Inputs        segment_ptr: the first run of each of n_segments segments; run_ptr: where runs begin; x: what each segment reads in
-              its first round; source: what it reads in later ones
+Inputs        segment_ptr: the first run of each of n_segments segments; run_ptr: the first elements of runs; x: the elements that a
+              segment reads in its first round; source: the elements that it reads in later rounds
 Local memory  none
 Result        stable, so deterministic
 </%doc>

@@ -1,13 +1,13 @@
 <%doc>
-Make one sorted run of each range of elements, a range by one work-item: bottom-up merges of its runs, from array to array. Ranges
+Make one sorted run of each range of elements. A work-item merges the runs of a range bottom-up, from array to array. Ranges
 "segments": whole segments of at most `longest` elements; "tiles": tiles of segments that are cut. Runs are given and sorted
 (`given_runs`), or pieces of `block` elements, which are sorted by insertion first.
 
 Source        Ji et al., Section 3.2; merge sort
-Index space   "segments": n_parts work-items, which share the segments out by where they begin, for about as many elements each;
-              "tiles": a work-item for each tile from first_part up to n_parts
+Index space   "segments": n_parts work-items, among which the segments are divided by their first elements, into shares of about as
+              many elements; "tiles": a work-item for each tile from first_part up to n_parts
 Inputs        x; spare: as long; given runs as in segment_runs.cl
-Output        target. A tile whose segment takes an odd number of rounds from there on goes to spare
+Output        target; spare has the tiles of segments that take an odd number of merge rounds afterwards
 Local memory  none
 Result        stable, so deterministic
 </%doc>
@@ -43,7 +43,7 @@ void merge_runs(
     RUN_ARGUMENTS const long n_runs, const long begin, const long end, CONST_ELEMENTS(x), ELEMENTS(target), ELEMENTS(spare))
 {
     const uint rounds = rounds_of(n_runs);
-    // Each round moves all elements to the other array: the first array is such that the last round writes to `target`.
+    // A round moves all elements to the other array: the first array is chosen so that the last round writes to `target`.
 % if given_runs:
     if (rounds == 0)
         for (long k = begin; k < end; ++k)

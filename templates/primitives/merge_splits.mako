@@ -1,11 +1,11 @@
 <%doc>
-Where the merge of its pair of runs stands at the beginning of each tile, in one round: split[tile] is the position of the first
-element of the pair's first run that is not among the outputs before the tile.
+The splits of tiles in one round of a segmented merge. A tile begins within the merge of a pair of runs: split[tile] is the position
+of the first element of the pair's first run that is not among the outputs before the tile.
 
 Source        Ji et al., Algorithm 2, lines 9-15 (merge path: Green, McColl and Bader)
 Index space   a work-item for each tile
 Inputs        tile_segment, tile_first, if `has_runs` tile_run: of segment_tiles.mako; given runs are read from x in the first
-              round of their segment, all others from source
+              round of their segment, all other runs from source
 Local memory  none
 Result        exact
 </%doc>

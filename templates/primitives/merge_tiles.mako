@@ -4,10 +4,10 @@ elements of a tile of `tile`.
 
 Source        Ji et al., Algorithm 2, lines 16-18, with the elements of a tile in local memory
 Index space   a work-group for each tile
-Inputs        split: of merge_splits.mako for this round; the others as there. Given runs are read from x in the first round of
-              their segment, all others from source
-Local memory  `local_memory` bytes: the tile's keys, then, if they are `staged`, its values in their place; for each output
-              which element it is
+Inputs        split: of merge_splits.mako for this round; other inputs as there. Given runs are read from x in the first round of
+              their segment, all other runs from source
+Local memory  `local_memory` bytes: the tile's keys, then, if `staged`, its values in their place; the place of the source element
+              of each output
 Result        stable, so deterministic
 </%doc>
 #include "merge_path.cl"
@@ -15,7 +15,7 @@ Result        stable, so deterministic
 #include "elements.cl"
 <%
     def padded(place):
-        # An odd number of words between the outputs of two work-items: they do not meet in a bank.
+        # The outputs of two work-items are an odd number of words apart, so that work-items do not meet in a bank.
         return f"({place} + {place} / {items} * 2)" if items % 4 == 0 else f"({place})"
 %>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
@@ -52,8 +52,8 @@ void ${name}(
     const long first_run = number;
 % endif
 
-    // The tile's outputs come from a_begin on, from b_begin on and, where it ends within another pair than it begins in, from the
-    // second run of that pair: n_a elements, then up to n_ab, then the rest. first and last are these two pairs.
+    // The tile's outputs are n_a elements from a_begin on, then elements from b_begin on up to n_ab, then, if the tile ends within
+    // another pair of runs than it begins in, elements of the second run of that pair. The two pairs are first and last.
     Pair first = {0, 0, 0}, last = {0, 0, 0};
     long a_begin = 0, b_begin = 0, a_end = 0, last_b = 0, last_run = s.n_runs - 1;
     uint n_a = 0, n_ab = n_outputs;
@@ -94,13 +94,13 @@ void ${name}(
 % endif
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Merge: what this work-item's outputs are, by their places in local memory.
+    // Merge: origin becomes the places in local memory of this work-item's outputs.
     uint a = 0, a_last = 0, b = 0, b_last = 0, pair_last = 0;
     K key_a = 0, key_b = 0;
     const uint out_last = min(me * ${items} + ${items}, n_outputs);
     for (uint out = me * ${items}; out < out_last; ++out) {
         if (out >= pair_last) {
-            // The pair of this output, what of it is in the tile, and where its merge stands.
+            // Find the pair of this output, the pair's elements in the tile, and the split of the pair's merge at the output.
             const long position = begin + out;
             Pair p = first;
             if (position >= last.begin)

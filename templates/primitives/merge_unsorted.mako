@@ -1,7 +1,7 @@
 <%doc>
-How many keys are below the one before them in their run: counts[group], to be summed.
+The number of keys that are below the key before them in their run: counts[group], to be summed.
 
-Index space   any number of work-groups; each strides over keys and runs
+Index space   any number of work-groups, which stride over keys and runs
 Inputs        run_ptr: n_runs + 1, unchecked
 Local memory  work_group * sizeof(long)
 Result        exact if run_ptr is valid: falls at a run's beginning are counted by run and taken away
@@ -18,7 +18,7 @@ void ${name}(
         if (k > 0)
             falls += keys[k] < keys[k - 1];
     for (long run = get_global_id(0); run < n_runs; run += get_global_size(0)) {
-## Whether the run is empty comes first: quirk 22.
+## The condition begins with whether the run is empty: quirk 22.
         const I begin = run_ptr[run];
         if (run_ptr[run + 1] > begin && begin > 0 && begin < n)
             falls -= keys[begin] < keys[begin - 1];

@@ -1,5 +1,5 @@
 <%doc>
-Cut the rows and entries of a matrix into parts of equal weight: where part p begins, as (row, entry).
+Cut the rows and entries of a matrix into parts of equal weight: the row and entry with which part p begins.
 
 A row weighs row_weight for itself, at its beginning, and 1 for each entry. With row_weight 0 parts have equal entries, with 1
 they are the diagonals of the merge path of row beginnings and entries. A cut inside a row whose rest is at most slack entries

@@ -1,5 +1,5 @@
 <%doc>
-How many entries of each chunk have each digit: counts[chunk << bits | digit]. The first third of a pass of a radix sort on CPU
+The number of entries of each chunk with each digit: counts[chunk << bits | digit]. The first third of a pass of a radix sort on CPU
 devices.
 
 Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"

@@ -1,17 +1,15 @@
 <%doc>
-Move the entries of each chunk to where the entries of their digit go, in order: the last third of a pass of a radix sort on CPU
-devices.
+Move the entries of each chunk to the places of their digit, in order: the last third of a pass of a radix sort on CPU devices.
 
-An entry is a word and, where there are values, a value. A pass after the first may also tell where the entries of each key begin,
-a key being what this digit and those of earlier passes make up; it knows from the pass before where the entries of each lower key
-began.
+An entry is a word and, if there are values, a value. A pass after the first may also write the first entry of each key, a key being
+made of this digit and those of earlier passes; the first entries of the lower keys, of the pass before, are an input.
 
 Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
 Index space   a work-item for each of n_chunks chunks of per_chunk adjacent entries
 Inputs        cursors: radix_chunk_starts' scan, used up. Entries come by `source`. "rows": as keys; the item of an entry
               is its row, and indptr has n_rows + 1 valid offsets. "items": as keys and items.
               "positions": as keys; the item of an entry is its position. "words": as words. With `highest` the digit is
-              the key's highest, and words keep what is below it. With `ahead` lines are asked for before they are written to
+              the key's highest, and words keep the bits below it. With `ahead` the kernel prefetches the lines that it writes
 Local memory  none
 Result        stable, so deterministic
 </%doc>

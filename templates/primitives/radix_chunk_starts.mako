@@ -1,7 +1,6 @@
 <%doc>
-Where the entries of each chunk with each digit go, from how many there are: an exclusive scan over digits, and over chunks within
-a digit, in place. Step "sum": how many entries the digits of each range have; step "scan": the scan, and where the entries of
-each digit begin.
+The places of the entries of each chunk with each digit, from their counts: an exclusive scan over digits, and over chunks within a
+digit, in place. Step "sum": the number of entries of each range of digits; step "scan": the scan, and the first entry of each digit.
 
 Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
 Index space   a work-item for each of n_ranges ranges of adjacent digits

@@ -1,5 +1,5 @@
 <%doc>
-How many entries of each tile have each digit: counts[digit * n_tiles + tile], with `few` counts[tile * 2 ** bits + digit]. The
+The number of entries of each tile with each digit: counts[digit * n_tiles + tile], with `few` counts[tile * 2 ** bits + digit]. The
 first part of a pass of a radix sort.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs" (the radix sort that Dalton

@@ -1,10 +1,10 @@
 <%doc>
-Move the entries of each tile to where the entries of their digit go, in order: the last part of a pass of a radix sort. A tile
-is put in order in local memory, so that its entries of a digit leave side by side.
+Move the entries of each tile to the places of their digit, in order: the last part of a pass of a radix sort. A tile is put in order
+in local memory, so that its entries of a digit leave side by side.
 
-An entry is a word and, where there are values, a value. The digit is `bits` bits of the word from bit shift on, after the bits
-of flip are inverted. A pass may also tell where the entries of each key begin, a key being what this digit and those of earlier
-passes make up; it knows from the pass before where the entries of each lower key began.
+An entry is a word and, if there are values, a value. The digit is `bits` bits of the word from bit shift on, after the bits of flip
+are inverted. A pass may also write the first entry of each key, a key being made of this digit and those of earlier passes; the
+first entries of the lower keys, of the pass before, are an input.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs"; the ranks are found by equal
               digits among lanes, as in Adinets and Merrill, "Onesweep"
@@ -79,16 +79,16 @@ void ${name}(
     local uint box[${work_group}];
     const uint me = get_local_id(0), lane = me % ${match_width}, team = me / ${match_width};
     const ${word} flipped = (${word})flip;
-    // A team of lanes has adjacent entries; each step takes as many of them as there are lanes.
+    // A team of lanes has adjacent entries; a step takes an entry for each lane.
     const uint mine = team * ${match_width * items} + lane;
     const ulong begin = (ulong)get_group_id(0) * ${tile};
     const I end = (I)min(begin + ${tile}, n);
     const uint n_valid = (uint)(end - begin);
     const int behind_mine = (int)n_valid - (int)mine, behind_me = (int)n_valid - (int)me;
 
-    // A work-item finds where the entries of its digits, two by two, go.
+    // A work-item computes the places of the entries of its digits, two digits at a time.
 % if few:
-    // Few tiles: each work-group adds their counts up by itself, `slices` work-items to a digit.
+    // Tiles are few: a work-group adds up the counts of all, `slices` work-items to a digit.
     local I *earlier = (local I *)pool, *together = earlier + ${slices * digits};
     for (uint at = me; at < ${slices * digits}; at += ${work_group}) {
         I before = 0, sum = 0;
@@ -189,13 +189,13 @@ void ${name}(
 % endfor
 % endif
 
-    // Count the digits of each team, and how many equal ones stand before each entry in its team.
+    // Count the digits of each team, and the equal digits before each entry in its team.
     local ushort *counters = (local ushort *)pool;
     local uint *two = (local uint *)pool;
     for (uint i = me; i < ${-(-teams * digits // 8)}; i += ${work_group})
         pool[i] = (ulong2)(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    // The digit of an entry, and above it its rank.
+    // The digit of an entry, and in higher bits the entry's rank.
 % for i in range(items):
     uint to_${i} = (uint)((word_${i} ^ flipped) >> shift) & ${digits - 1};
     {
@@ -210,7 +210,7 @@ void ${name}(
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Where each digit of each team begins in the tile: two digits at a time, as the counts of a tile fit in 16 bits.
+    // The first place of each digit of each team in the tile: two digits at a time, as the counts of a tile fit in 16 bits.
     uint start = 0;
 % for i in range(pairs):
     uint total_${i} = 0;
@@ -249,7 +249,7 @@ void ${name}(
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Exchange in local memory, part by part, so that what goes to one digit leaves side by side.
+    // Exchange entries in local memory, part by part, so that the entries of a digit leave side by side.
 % if from_keys:
     local ushort *digit_at = (local ushort *)pool;
 % for i in range(items):
@@ -301,7 +301,7 @@ void ${name}(
 % endif
 % if first and pointers:
 
-    // The entries of a digit begin where its first tile says.
+    // The first entry of a digit is at the place that its first tile has.
     if (get_group_id(0) == 0) {
         for (uint d = me; d < ${digits} && d < n_keys; d += ${work_group})
             pointers[d] = offset[d] + local_start[d];
@@ -310,7 +310,7 @@ void ${name}(
     }
 % elif lower_keys:
 
-    // The entries of a key begin where one with this digit would go that stands where those of the lower key began.
+    // The first entry of a key: the place of an entry with this digit that stood at the first entry of the lower key.
     long low = lower_bound(lower, n_lower, begin);
     const long low_end = end == (I)n ? n_lower : lower_bound(lower, n_lower, end);
     local ushort *place_at = (local ushort *)pool;

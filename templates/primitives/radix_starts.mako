@@ -1,12 +1,12 @@
 <%doc>
-Where the entries of each tile with each digit go among those with that digit, from how many there are: an exclusive scan over
+The places of the entries of each tile with each digit among all entries with that digit, from their counts: an exclusive scan over
 the tiles of each digit, in place. The second part of a pass of a radix sort.
 
-Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs"; the scan over digits is
-              left to who reads the totals, which are few
+Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs"; radix_scatter.mako scans the
+              totals of digits, which are few
 Index space   a work-group for each of `2 ** bits` digits
 Inputs        counts[digit * n_tiles + tile], of radix_count
-Output        behind the counts, how many entries have each digit
+Output        behind the counts, the number of entries with each digit
 Local memory  a sum for each work-item, and one more
 Result        exact
 </%doc>

@@ -1,9 +1,9 @@
 <%doc>
 Scan of adjacent entries in a few long chunks, for devices whose work-items are the iterations of a core's loop. Step "sums": the
-sum of each chunk; step "scan": the scan of each chunk, from the sum of those before it.
+sum of each chunk; step "scan": the scan of each chunk, from the sum of the chunks before it.
 
 An entry of target is the sum of the entries of source before it, `inclusive`: up to and including it. With `runs` an entry is 1
-where a run of equal keys begins, else 0, so that the sum numbers the runs: each writes its key and where it begins.
+where a run of equal keys begins, else 0, so that the sum numbers the runs, whose keys and first positions are written.
 
 Source        own; reduce-then-scan
 Index space   a work-item for each of n_chunks chunks of ceil(n_target / n_chunks) entries
@@ -48,7 +48,7 @@ void ${name}(
     if (chunk == n_chunks - 1)
         starts[sum] = (T)n;
 % else:
-    // One entry more than there are in source: the sum of all.
+    // Target has one entry more than source: the sum of all entries.
     if (chunk == n_chunks - 1 && n_target > n)
         target[n] = (TARGET)(sum);
 % endif

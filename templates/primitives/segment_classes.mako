@@ -1,25 +1,24 @@
 <%doc>
-Group segments by their lengths. Step "count": how many segments of each class each work-group has, and whether the pointers are
-valid. Step "place": write their numbers to the lists of the classes, and what is to be done with them to plan: nothing, if the
-pointers are not valid.
+Group segments by their lengths. Step "count": the number of segments of each class in each work-group's chunk, and whether the
+pointers are valid. Step "place": write the indices of segments to the lists of the classes, and the plan for later kernels, which
+has no segments if the pointers are not valid.
 
-Classes are, for each of `bins`, the segments of up to so many elements; then, with `has_runs`, those of more than `tile` whose
-runs are merged; then those of more than `tile` that are cut into tiles. Empty ones are in none, and
-without bins none of up to `tile`.
+Classes are, for each of `bins`, the segments of up to that number of elements; then, with `has_runs`, segments of more than `tile`
+elements whose runs are merged; then segments of more than `tile` elements that are cut into tiles. Empty segments are in no class;
+without bins, segments of up to `tile` elements are in none either.
 
 Source        the bins of Hou et al., "Fast segmented sort on GPUs", by powers of two
 Index space   any number of work-groups, the same in both steps; each has a chunk of adjacent segments; step "count"
               strides over given runs
 Inputs        bounds: n_segments + 1, unchecked; with given runs segment_ptr: n_segments + 1; run_ptr: n_runs + 1; both unchecked
-Output        count: report[`n_rows` * group + row]; the first `n_classes` rows count the segments of each class, the row behind
-              them the tiles of the last but one (none without given runs), the next those of the last. Then the most rounds that
-              one of these segments takes; how often bounds decrease, or with given runs: how often segment_ptr decreases; how
-              often run_ptr decreases; the most rounds that any segment takes; and bounds are written. place: lists, class by
-              class; tiles[i], the tiles of the i-th of the segments of more than `tile` elements. plan: `n_rows` sums of the rows
-              of found (maxima of those that tell rounds), then bounds[0], bounds[n_segments], segment_ptr[0],
-              segment_ptr[n_segments], run_ptr[0] and run_ptr[n_runs] (0 without runs); from entry `lists_at` on where the list of
-              each class begins, and all end; from entry `groups_at` on the first work-group of each bin, where bins up to
-              `first_bins` are one kernel's and the others another's
+Output        count: report[`n_rows` * group + row]; the first `n_classes` rows count the segments of each class, the next row the
+              tiles of the last class but one (0 without given runs), the next the tiles of the last class. Then the most rounds of
+              these segments; how often bounds decrease, or with given runs: how often segment_ptr decreases; how often run_ptr
+              decreases; the most rounds of any segment; and bounds are written. place: lists, class by class; tiles[i], the
+              number of tiles of segment i of those of more than `tile` elements. plan: `n_rows` sums of the rows of report (maxima
+              of rows of rounds), then bounds[0], bounds[n_segments], segment_ptr[0], segment_ptr[n_segments], run_ptr[0] and
+              run_ptr[n_runs] (0 without runs); from entry `lists_at` on the beginnings of the lists, and the end; from entry
+              `groups_at` on the first work-group of each bin, where a kernel sorts bins up to `first_bins`, and another the rest
 Local memory  two counters a class and work_group * sizeof(long); place: twice that
 Result        exact, but that the order within a list is not determined
 </%doc>
@@ -114,7 +113,7 @@ void ${name}(
 % endfor
     }
 % else:
-    // The count of each class in all work-groups, and in those before this one: each work-item sums some of a class's counts.
+    // The count of each class in all work-groups, and in earlier work-groups: a work-item sums some of a class's counts.
     SHARED long class_totals[${columns * n_classes}], before[${columns * n_classes}], starts[${n_classes + 1}];
     for (uint i = me; i < ${columns * n_classes}; i += ${work_group}) {
         long sum = 0, sum_before = 0;

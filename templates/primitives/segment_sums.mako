@@ -1,8 +1,8 @@
 <%doc>
 The sum of each segment, by lanes that take a segment together. `whole`: a work-group takes `per_group` segments, which is for
-lengths that are alike. Otherwise it takes a part of equal weight, whatever the lengths of segments are: a segment weighs 1 for
-its beginning, and 1 for each entry. Part p begins with segment cuts[p], the first that begins there or later, and with entry
-p * `step` - cuts[p]; its sum of a segment that an earlier part began goes to partial[p], for add_partials.mako.
+lengths that are alike. Otherwise a work-group takes a part of equal weight, whatever the lengths of segments are: a segment weighs
+1 for its beginning, and 1 for each entry. Part p begins with entry p * `step` - cuts[p], where cuts[p] is the first segment that
+begins in the part or later; its sum of a segment that an earlier part began goes to partial[p], for add_partials.mako.
 
 Source        parts after Merrill and Garland, Section 3 (merge path), with the beginnings of segments in place of their ends;
               lanes after Bell and Garland (CSR-vector), as many as the segments of a part are long
@@ -50,7 +50,7 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
     const ulong first = bounds[0], after = bounds[1];
     const I begin = (I)(part * ${step} - first), end = (I)(min((part + 1) * ${step}, weight) - after);
-    // All loads are in flight before the first is used. Lanes then meet in local memory, so that a long segment takes no time.
+    // All loads are in flight before the first is used. Sums are then made from local memory, where a long segment is cheap.
 % for i in range(items):
     const T x_${i} = begin + (I)(me + ${i * work_group}) < end ? LOAD(source, (ulong)(begin + (I)(me + ${i * work_group}))) : ZERO;
 % endfor
@@ -63,7 +63,7 @@ void ${name}(
         if (part == get_num_groups(0) - 1)
             cuts[part + 1] = after;
     }
-    // As many lanes to a segment as it has entries in the mean, so that neighbours read what is adjacent.
+    // A segment is summed by as many lanes as the mean segment has entries, so that neighbours read adjacent entries.
     uint lanes = 1;
     while (lanes < ${lanes} && lanes * 2 * (after - first) <= (ulong)(end - begin))
         lanes *= 2;
@@ -102,7 +102,7 @@ void ${name}(
         }
     }
 % if not whole:
-    // What is left of a segment that an earlier part began.
+    // Sum the rest of a segment that an earlier part began.
     const I rest = first < after ? segment_ptr[first] : end;
     T sum = ZERO;
     for (I i = (I)me; i < rest - begin; i += ${work_group})

@@ -1,9 +1,10 @@
 <%doc>
-Which segment each tile belongs to: tiles hold `tile` adjacent elements of one segment, its last tile perhaps fewer.
+The segment of each tile: a tile holds `tile` adjacent elements of one segment, the segment's last tile perhaps fewer.
 
 Source        the first step of Algorithm 2 of Ji et al., "Segmented merge": work for each segment by its length, then scattered
 Index space   a work-item for each tile
-Inputs        tile_ptr: the first tile of each of n_listed segments, and n_tiles; listed: their numbers, none of them empty
+Inputs        tile_ptr: the first tile of each of n_listed segments, and n_tiles; listed: the indices of these segments, which are
+              not empty
 Output        tile_segment; tile_first: the first tile of that segment; with `has_runs` tile_run: the run that holds the tile's
               first element
 Local memory  none

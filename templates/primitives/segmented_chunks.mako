@@ -1,13 +1,13 @@
 <%doc>
 Sums and scans of segments by a few long parts of equal weight, for devices whose work-items are the iterations of a core's loop.
 
-Step "sum": the sum of each segment; partial[part]: the part's sum of a segment that an earlier one began. Step "add": add
-later parts' sums of a segment to its sum. Step "tails": partial[part]: the part's sum of the last segment in it. Step
-"scan": the scan of each segment: the sum of its entries before each, `inclusive`: up to and including each.
+Step "sum": the sum of each segment; partial[part]: the part's sum of a segment that an earlier part began. Step "add": add later
+parts' sums of a segment to its sum. Step "tails": partial[part]: the part's sum of the last segment in it. Step "scan": the scan
+of each segment: for each entry the sum of its segment's entries before it, `inclusive`: up to and including it.
 
 Source        own; parts after Merrill and Garland, SC 2016, Section 4 (merge path, with the beginnings of segments in place of
               their ends: a segment weighs 1 for its beginning, and 1 for each entry)
-Index space   n_parts work-items, a part each; step "add": one work-item
+Index space   a work-item for each of n_parts parts; step "add": one work-item
 Inputs        segment_ptr: n_segments + 1 pointers, valid; n values, which may be the array out in step "scan"
 Output        cuts: the first segment that begins in each part or later
 Local memory  none
@@ -15,7 +15,7 @@ Result        deterministic: a segment is always summed in the same order
 </%doc>
 #include "range_sum.cl"
 
-// The first segment that begins a number of steps on the path or later.
+// The first segment whose beginning stands at step `target` of the path of beginnings and entries, or later.
 ulong segment_at(const ulong target, const ulong n_segments, global const I *segment_ptr)
 {
     ulong low = 0, high = n_segments;
@@ -30,7 +30,7 @@ ulong segment_at(const ulong target, const ulong n_segments, global const I *seg
 }
 
 % if step == "scan":
-// The scan of the entries from i up to end, from a sum on; returns the sum of all.
+// The scan of the entries from i up to end, which begins with `sum`; returns the sum with all entries.
 T range_scan(global const SOURCE *source, ulong i, const ulong end, T sum, global TARGET *target)
 {
     for (; i < end; ++i) {
@@ -61,7 +61,7 @@ void ${name}(
     ulong segment = segment_at(path_begin, n_segments, segment_ptr);
     const ulong segment_end = segment_at(path_end, n_segments, segment_ptr), end = path_end - segment_end;
     ulong i = path_begin - segment;
-    // Where the rest of a segment that an earlier part began ends.
+    // The end of the rest of a segment that an earlier part began.
     const ulong rest_end = segment < segment_end ? (ulong)segment_ptr[segment] : end;
 % if step == "scan":
     T carry = ZERO;

@@ -1,9 +1,8 @@
 <%doc>
-The sum of the last segment in each part, which later parts may go on with: partial[part + 1] is the sum of those
-entries.
+The sum of the entries of the last segment in each part, which later parts may continue: it goes to partial[part + 1].
 
 Source        own; the first part of a segmented scan by reduce-then-scan
-Index space   n_parts - 1 work-groups: the last part has none after it
+Index space   n_parts - 1 work-groups: there is no part behind the last
 Inputs        segment_ptr: valid pointers; cuts, of cut_segments.mako with this step
 Local memory  work_group * sizeof(T)
 Result        deterministic

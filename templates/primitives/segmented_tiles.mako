@@ -2,8 +2,8 @@
 The scan of each segment, a work-group to a part of equal weight, whatever the lengths of segments are: an entry of out is the sum
 of the entries of its segment before it, `inclusive`: up to and including it.
 
-The entries of a part are scanned in local memory, beginning anew where a segment begins. partial[part] is what earlier parts hold
-of the segment that they began.
+The entries of a part are scanned in local memory, beginning anew where a segment begins. partial[part] is the sum of earlier parts'
+entries of the segment that is continued in the part.
 
 Source        Blelloch, Heroux and Zagha, "Segmented operations for sparse matrix computation on vector multiprocessors"; parts
               after Merrill and Garland (merge path)
@@ -53,7 +53,7 @@ void ${name}(
     heads[me + ${i * work_group}] = 0;
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
-    // An entry at which several segments begin belongs to the last of these.
+    // Of several segments that begin at an entry, all but the last are empty.
     for (uint s = me; s < n_heads; s += ${work_group})
         if (segment_ptr[first + s] < segment_ptr[first + s + 1])
             heads[segment_ptr[first + s] - begin] = 1;

@@ -1,12 +1,12 @@
 <%doc>
-Sort ranges of elements, `registers` of them in the registers of each lane that sorts a range. Ranges "segments": the segments of
-`bins` lists, those of up to `longest` elements by `lanes` lanes and shorter ones by fewer. Ranges "tiles": tiles of `tile`
-elements of segments that are cut, by `lanes` lanes; those whose segment takes an odd number of rounds from there on go to spare.
-A network has no order of equal elements: keys alone need none; with values, pairs of a key and its place are sorted.
+Sort ranges of elements; a lane has `registers` elements of a range in registers. Ranges "segments": the segments of `bins` lists,
+of up to `longest` elements by `lanes` lanes and shorter ones by fewer. Ranges "tiles": tiles of `tile` elements of segments that are
+cut, by `lanes` lanes; tiles of segments that take an odd number of merge rounds afterwards go to spare. A network does not keep the
+order of equal elements: keys alone need none; with values, pairs of a key and its place are sorted.
 
 Source        Hou et al., "Fast segmented sort on GPUs" (sorting in registers); the network: Batcher's bitonic one, all of whose
               comparisons ascend where the first step of each merge compares mirror images
-Index space   "segments": at least as many work-groups as plan tells, of which each takes segments of one list; "tiles": a team of
+Index space   "segments": at least as many work-groups as plan has; a work-group takes segments of one list; "tiles": a team of
               `lanes` lanes for each tile from first_tile up to n_tiles
 Inputs        x, which may be target: each range is read before it is written; "segments": plan, lists: of segment_classes.mako
 Local memory  `local_memory` bytes: exchanges between lanes far apart, and elements on their way to adjacent lanes
@@ -45,7 +45,7 @@ void ${name}(
     long begin = 0;
     uint length = 0;
 % if ranges == "segments":
-    // The list of this work-group, and how many lanes sort a segment of it.
+    // The list of this work-group, and the number of lanes that sort a segment of the list.
     const long group = get_group_id(0);
     uint bin = 0;
 % for i in range(1, bins):
@@ -54,7 +54,7 @@ void ${name}(
     const uint bits = ${min_lanes.bit_length() - 1} + bin;
     const long in_list = group - plan[groups_at + bin], slot = (in_list << (${work_group.bit_length() - 1} - bits)) + (me >> bits);
     const long list_begin = plan[lists_at + bin], n_listed = plan[lists_at + bin + 1] - list_begin;
-    // Nothing where no segment is left for the work-group: no early return, as there are barriers.
+    // No lanes sort if no segment is left for the work-group; there is no early return, as there are barriers.
     const uint lanes = (in_list << (${work_group.bit_length() - 1} - bits)) < n_listed ? 1u << bits : 0;
     const uint lane = me & ((1u << bits) - 1), team = me >> bits, stride = 1u << bits;
     if (slot < n_listed) {
@@ -73,7 +73,7 @@ void ${name}(
         to_spare = s.rounds % 2;
     }
 % endif
-    // Missing elements come last.
+    // Places behind the end of a range get the largest word, which comes last.
 % for i in every:
     const uint at_${i} = ${i} * stride + lane;
 % if packed:
@@ -88,7 +88,7 @@ void ${name}(
 
 ${network(registers, lanes, lane_width, work_group, places)}\
 
-    // Through local memory, so that adjacent lanes write adjacent elements.
+    // Elements are written by way of local memory, so that adjacent lanes write adjacent elements.
     const uint of_team = team * stride * ${registers + 1};
 % for i in every:
     box[of_team + lane * ${registers + 1} + ${i}] = word_${i};
@@ -133,8 +133,8 @@ ${network(registers, lanes, lane_width, work_group, places)}\
 ## apart than lane_width exchange through local WORD box[registers * work_group], and place_box: the whole work-group takes part.
 ## Variables: me, the local number; lane, of `lanes`, which may be fewer at run time, or none where a work-group has nothing to sort.
 <%def name="comparators(places)">\
-// ORDER(i, j): the lesser of two elements of a lane becomes the first. PICK(i, ...): of an element and the one that another lane holds,
-// the lesser where `lower` is true, else the greater.
+// ORDER(i, j): puts two elements of a lane in ascending order. PICK(i, ...): keeps, of a lane's element and another lane's, the lesser
+// if `lower` is true, else the greater.
 % if places:
 #define ORDER(i, j) { \
     const bool swap = word_##i > word_##j || (word_##i == word_##j && place_##i > place_##j); \
@@ -191,7 +191,7 @@ ${network(registers, lanes, lane_width, work_group, places)}\
 % endfor
     }
 % if min(lanes, lane_width) > 1:
-    // Sorted lanes two by two, four by four, and so on.
+    // Merge sorted lanes two by two, four by four, and so on.
     for (uint width = 1; width < min(lanes, ${lane_width}u); width *= 2) {
         bool lower = !(lane & width);
 % for i in range(registers // 2):
@@ -207,8 +207,8 @@ ${within_lanes(registers)}\
     }
 % endif
 % if lanes > lane_width:
-    // Sorted lanes are merged further, through local memory where the lanes of a pair are too far apart for an exchange. The
-    // number of turns is that of the most lanes, whatever this work-group has.
+    // Sorted lanes are merged further, by way of local memory if the lanes of a pair are too far apart for an exchange. The number of
+    // turns is the same in all work-groups: the one for the most lanes.
     uint width = ${lane_width}, far = ${lane_width};
     bool mirrored = true;
     for (uint turn = 0; turn < ${sum(range(1, (lanes // lane_width).bit_length()))}; ++turn) {

@@ -226,7 +226,7 @@ def _begin_chain(
     if not isinstance(row_list, np.ndarray):
         return Chain(queue, row_list, *parts), row_list
     chain = Chain(queue, *parts)
-    return chain, chain.sent(row_list)
+    return chain, chain.send(row_list)
 
 
 def _gather_in_one_launch(

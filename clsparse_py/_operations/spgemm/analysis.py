@@ -153,7 +153,7 @@ def analyse(
     limits, numbers = chain.worked_out((bins, is_counted), lambda: _encode_bins(chain, bins, is_counted=is_counted))
     if is_counted:
         # Constants on the device would outlive the call: under a memory limit, the limits of bins are sent for this call alone.
-        limits = chain.sent(limits)
+        limits = chain.send(limits)
     products, bin_ = chain.scratch(n_rows, _UINT32), chain.scratch(n_rows, index)
     counters = chain.counters(_N_TOTALS + len(bins))
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, counters)

@@ -123,7 +123,7 @@ def find_groups(
     if rows == 1:
         return None
     chain, host = Chain(queue), first.astype(indptr.dtype)
-    sent = chain.sent(host)
+    sent = chain.send(host)
     chain.finish(sent)
     queue.flush()
     if chain.events:

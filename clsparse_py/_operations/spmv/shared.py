@@ -284,7 +284,7 @@ class SharedSpmvPlan(SetOnce):
             self._compute_elsewhere(sent, rows, scale)
             chain = Chain(queue, writes=(y,))
             for part in self._others:
-                chain.copy(y, chain.sent(rows[part.rows]), part.n_rows, first + part.rows.start)
+                chain.copy(y, chain.send(rows[part.rows]), part.n_rows, first + part.rows.start)
             chain.finish(y)
 
     def _require_precision(self, dtype: np.dtype[Any]) -> None:
