@@ -35,7 +35,7 @@ from bench import (
 from bench.contestants import Contestant
 from bench.problems import Task
 from bench.results import Document
-from clsparse_py._ground.console import plain
+from clsparse_py._ground.console import make_console
 from clsparse_py._ground.files import write_text
 
 # Width of the widest table in columns, where no terminal says how wide it may be.
@@ -49,10 +49,10 @@ _BUDGET = f"for all problems: rounds beyond {times.FEWEST_ROUNDS} of a problem a
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     options = _parser().parse_args(arguments)
-    console = plain()
+    console = make_console()
     if not console.is_terminal:
         # Into a file or a pipe the tables go unfolded.
-        console = plain(width=WIDTH)
+        console = make_console(width=WIDTH)
     try:
         status: int = options.command(options, console)
     except (OSError, ValueError, results.CannotContinueError, subprocess.CalledProcessError) as error:

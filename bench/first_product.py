@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.child:
         _child(options.child, options.device)
         return
-    from clsparse_py._ground.console import plain
+    from clsparse_py._ground.console import make_console
 
     processes: dict[str, list[dict[str, float]]] = {}
     for operation in options.operations or OPERATIONS:
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _process(operation, options.device)
         processes[f"later process, {expression}"] = [_process(operation, options.device) for _ in range(options.runs)]
     document = {"matrix": MATRIX, "processes": processes}
-    (plain() if sys.stdout.isatty() else plain(width=140)).print(sheet(document).as_rich())
+    (make_console() if sys.stdout.isatty() else make_console(width=140)).print(sheet(document).as_rich())
     if options.out is not None:
         _write(document, options)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from clsparse_py._decisions import profiles
 from clsparse_py._device.device import Device, Portability
-from clsparse_py._ground.console import plain
+from clsparse_py._ground.console import make_console
 from clsparse_py._tuner.checkpoint import Checkpoint
 from clsparse_py._tuner.outcome import describe_origin, profile_of, train
 from clsparse_py._tuner.run import summary
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = tunables()
     measured = legal(together(parsed.checkpoints), device, known)
     outcomes = train(device, measured, known)
-    plain(width=_WIDTH).print(summary(outcomes))
+    make_console(width=_WIDTH).print(summary(outcomes))
     command = f"python -m bench.generic_profile --type {parsed.type} {' '.join(path.name for path in parsed.checkpoints)}"
     made = describe_origin(command, measured, minutes=0, commit=parsed.commit)
     kept = [

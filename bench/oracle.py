@@ -28,7 +28,7 @@ from bench.oracle_spmv import AllOfSpmv
 from bench.summaries import as_text
 from bench.tune_device import hold_out
 from clsparse_py._device.device import describe
-from clsparse_py._ground.console import plain
+from clsparse_py._ground.console import make_console
 from clsparse_py._ground.files import write_text
 from clsparse_py._tuner.checkpoint import Checkpoint, Observation
 from clsparse_py._tuner.clock import profiling_queue
@@ -183,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # No generated matrix but those named: none has a single entry.
     options = Options(parsed.budget * 60, dtypes, tuple(result), exhaustive=True, largest=1)
     context = cl.Context([device])  # kept: not every queue keeps its own
-    with Progress(plain(force_terminal=False, width=160), options.seconds) as progress:
+    with Progress(make_console(force_terminal=False, width=160), options.seconds) as progress:
         complete = Session(
             profiling_queue(context, device), {tunable.operation: tunable}, options, checkpoint, progress
         ).measure()

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from bench import gallery, opencl
 from clsparse_py._command.cli import add_tune_options
-from clsparse_py._ground.console import plain
+from clsparse_py._ground.console import make_console
 from clsparse_py._tuner.corpus import TEST, Case
 from clsparse_py._tuner.run import tune
 
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the script, and return its exit code."""
     parsed = parser().parse_args(arguments)
-    console = plain(force_terminal=False, width=_WIDTH)
+    console = make_console(force_terminal=False, width=_WIDTH)
     try:
         device = opencl.choose(parsed.device)
         cases = [case for suite in parsed.suite for case in hold_out(suite, cpu=opencl.is_cpu(device))]

@@ -37,7 +37,7 @@ _ENTER = 1
 @functools.cache
 def look_through() -> None:
     """Leave this process's mark; if an earlier process did not end normally, remove truncated entries. Once a process."""
-    entries = cache_dirs.pocl_cache()
+    entries = cache_dirs.find_pocl_cache()
     if fcntl is None or not entries.is_dir():
         return
     try:

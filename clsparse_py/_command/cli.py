@@ -29,7 +29,7 @@ from clsparse_py._command.catalogue import catalogue
 from clsparse_py._decisions import profiles
 from clsparse_py._device import runtimes
 from clsparse_py._device.device import Device, choose_device, describe, devices, first_usable, preference, unusable
-from clsparse_py._ground.console import plain
+from clsparse_py._ground.console import make_console
 from clsparse_py._ground.errors import BuildError, NoDeviceError, ProfileError
 from clsparse_py._operations.spgemm import METHODS as PRODUCT_METHODS
 from clsparse_py._operations.transpose.methods import METHODS
@@ -97,7 +97,7 @@ def _queue(device: cl.Device) -> tuple[cl.Context, cl.CommandQueue]:
 
 
 def _console(*, stderr: bool = False) -> Console:
-    console = plain(stderr=stderr)
+    console = make_console(stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH
     return console

@@ -87,7 +87,7 @@ def _home(libraries: list[str]) -> Path:
     except OSError as error:
         # The cache warns of its folder when it comes to keep something.
         _log.info("runtimes are named in a temporary folder: %s", error)
-        home = cache_dirs.temporary_folder()
+        home = cache_dirs.make_temporary_folder()
         folder = home / ".libs"
         folder.mkdir()
         _name_in(folder, libraries)

@@ -17,7 +17,7 @@ from clsparse_py._distributed.mpi import world
 from clsparse_py._distributed.places import assign_devices, list_default_devices
 from clsparse_py._distributed.team import over
 from clsparse_py._distributed.vectors import vector
-from clsparse_py._ground.console import plain
+from clsparse_py._ground.console import make_console
 from clsparse_py._ground.tables import Table
 
 __all__ = ["Shown", "grid_rows", "main", "measure"]
@@ -125,7 +125,7 @@ def _run_by_mpi(n: int, repeats: int) -> int:
     try:
         shown = comm.gather(measure(comm, n, by_rows(n**3, comm.size), repeats))
     except BaseException as error:
-        plain(stderr=True).print(f"rank {comm.rank}: {type(error).__name__}: {error}")
+        make_console(stderr=True).print(f"rank {comm.rank}: {type(error).__name__}: {error}")
         comm.abort()
         raise
     return 0 if shown is None else _print_table(shown, n, "by MPI")
@@ -133,5 +133,5 @@ def _run_by_mpi(n: int, repeats: int) -> int:
 
 def _print_table(shown: Sequence[Shown], n: int, how: str) -> int:
     """Print the demo's table, and return the exit code: 1 if a product is wrong."""
-    plain(width=140).print(_format_table(shown, n, how))
+    make_console(width=140).print(_format_table(shown, n, how))
     return 0 if all(rank_shown.error == 0 for rank_shown in shown) else 1

@@ -24,7 +24,7 @@ from clsparse_py._matrix.placement import index_dtype, place_part
 from clsparse_py._matrix.structure import OfStructure, check_structure
 from clsparse_py._memory.memory import allocate, allocate_each
 from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, Arithmetic, name_of
-from clsparse_py._primitives.partition import OfPath, enqueue_parts, has_few_rows, path_shape
+from clsparse_py._primitives.partition import OfPath, enqueue_parts, fit_path_shape, has_few_rows
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import run
@@ -123,7 +123,7 @@ class EntryRows(OfEntries, OfPath):
         cls, device: Device, index: str, few_rows: bool, work_group: int = 128, items: int = 32, *, value_bytes: int = 0
     ) -> EntryRows:
         """Return the record for a device, with the nearest legal work-group and number of items."""
-        group, items = path_shape(device, work_group, items)
+        group, items = fit_path_shape(device, work_group, items)
         return cls(group, index, items, few_rows, value_bytes=value_bytes)
 
     @classmethod

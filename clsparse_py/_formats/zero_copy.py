@@ -16,7 +16,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._ground.errors import class_of
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.placement import Parts, queue_for, shape_of, value_dtype
-from clsparse_py._run.transfer import from_host, in_place
+from clsparse_py._run.transfer import from_host, works_in_place
 
 __all__ = ["on_memory_of"]
 
@@ -102,7 +102,7 @@ def _require_reachable(host: dict[str, np.ndarray[Any, Any]], queue: cl.CommandQ
         has = "shares the host's memory, but was not seen to work on NumPy's" if device.unified_memory else "has its own memory"
         raise ValueError(f"zero_copy: {device.name} {has}; leave zero_copy out, and the arrays are copied")
     for name, part in host.items():
-        if part.size and not in_place(queue, part):
+        if part.size and not works_in_place(queue, part):
             address = part.ctypes.data
             raise ValueError(
                 f"zero_copy: {name} begins at address {address:#x}, which is no multiple of its {part.itemsize} bytes"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["pocl_cache", "provide", "temporary_folder"]
+__all__ = ["find_pocl_cache", "make_temporary_folder", "provide"]
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def provide() -> None:
         _replace("POCL_CACHE_DIR", Path(of_pocl))
 
 
-def pocl_cache() -> Path:
+def find_pocl_cache() -> Path:
     """Return the folder of PoCL's own cache."""
     named = os.environ.get("POCL_CACHE_DIR")
     return Path(named) if named else Path(platformdirs.user_cache_dir()) / "pocl/kcache"
@@ -65,7 +65,7 @@ def _can_be_written(folder: Path) -> bool:
     return True
 
 
-def temporary_folder() -> Path:
+def make_temporary_folder() -> Path:
     """Return a new temporary folder that only this user may enter, and that is removed when the process ends.
 
     Raises
@@ -81,7 +81,7 @@ def temporary_folder() -> Path:
 def _replace(variable: str, folder: Path) -> None:
     """Let a variable of the environment name a temporary folder in place of a cache folder that cannot be written to."""
     try:
-        os.environ[variable] = str(temporary_folder())
+        os.environ[variable] = str(make_temporary_folder())
     except OSError as error:
         _log.warning("%s cannot be written to, and there is no temporary folder either: %s", folder, error)
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-__all__ = ["plain"]
+__all__ = ["make_console"]
 
 
 class _Piped(Console):
@@ -17,7 +17,7 @@ class _Piped(Console):
         raise BrokenPipeError
 
 
-def plain(**options: Any) -> Console:
+def make_console(**options: Any) -> Console:
     """Return a console that prints text unchanged, without rich's markup, highlights and emoji.
 
     Anyone may name devices, files, matrices and profiles: markup of rich's or an emoji in such a name is a part of the name.

@@ -40,7 +40,7 @@ class Table:
         import rich.box
         from rich.table import Table as RichTable
 
-        from clsparse_py._ground.console import plain
+        from clsparse_py._ground.console import make_console
 
         table = RichTable(title=self.title, box=rich.box.SIMPLE)
         for column in self.columns:
@@ -49,7 +49,7 @@ class Table:
             table.add_row(*row)
         text = io.StringIO()
         # The text has no colours, whatever the environment says of terminals.
-        console = plain(file=text, width=140, force_terminal=False, color_system=None)
+        console = make_console(file=text, width=140, force_terminal=False, color_system=None)
         console.print(table)
         if self.rule:
             console.print(f"Decided: {self.rule}", soft_wrap=True)

@@ -17,7 +17,7 @@ from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.overlap import require_apart, require_inside, require_writable
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, unsupported_dtype
 from clsparse_py._precision.semiring import Semiring
-from clsparse_py._run.transfer import contexts_match, from_host, on_host, to_host
+from clsparse_py._run.transfer import allocate_result, contexts_match, from_host, on_host
 
 __all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "require_calls", "result_for", "values_of_result"]
 
@@ -173,7 +173,7 @@ def result_for(
         if on_device:
             return Result(allocate(x.queue or A.queue, "the product", shape, dtype, x.allocator), None)
         host = np.empty(shape, dtype)
-        return Result(to_host(A.queue, host), host)
+        return Result(allocate_result(A.queue, host), host)
     expected_type = cl_array.Array if on_device else np.ndarray
     if not isinstance(out, expected_type):
         raise TypeError(f"out: must be a {expected_type.__module__}.{expected_type.__name__}, as x is, is {type(out).__name__}")

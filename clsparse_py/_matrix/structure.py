@@ -14,7 +14,7 @@ from clsparse_py._build import programs
 from clsparse_py._build.declaration import kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, needs_fp64, numbers
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, define_numbers, needs_fp64
 from clsparse_py._run.launch import Chain
 
 __all__ = ["Check", "Facts", "OfNumbers", "OfStructure", "WithValues", "check_structure", "positions"]
@@ -77,7 +77,7 @@ class OfNumbers(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        return "\n".join([*numbers(np.dtype(self.dtype)), super().prelude])
+        return "\n".join([*define_numbers(np.dtype(self.dtype)), super().prelude])
 
     @classmethod
     @override

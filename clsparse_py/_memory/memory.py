@@ -22,16 +22,15 @@ __all__ = [
     "also_let_go",
     "array_of",
     "constants",
-    "form_of",
     "free_memory",
     "layout",
+    "make_form",
     "memory_info",
     "new_array",
     "on_host_memory",
     "scratch",
     "shorten",
     "submit",
-    "vector",
 ]
 
 _Returned = TypeVar("_Returned")
@@ -74,7 +73,7 @@ def new_array(
     return array
 
 
-def form_of(context: cl.Context, n: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+def make_form(context: cl.Context, n: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
     """Return the form, as `new_array` takes it, of one-dimensional arrays of ``n`` entries."""
     return context, dtype, (n,), (dtype.itemsize,), n
 
@@ -89,7 +88,7 @@ def layout(shape: tuple[int, ...], item: int) -> tuple[tuple[int, ...], tuple[in
     return shape, tuple(steps[::-1]) if shape else (), math.prod(shape)
 
 
-def vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -> cl_array.Array | None:
+def _allocate_vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -> cl_array.Array | None:
     """Return a new one-dimensional array in memory of the pool; None if there is too little memory."""
     item, pool, data = dtype.itemsize, arena.pool, None
     if n:
@@ -99,7 +98,7 @@ def vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -
             data = arena.allocate(queue, n * item)
         except cl.Error:
             return None
-    return new_array(form_of(pool.context, n, dtype), queue, data, [])
+    return new_array(make_form(pool.context, n, dtype), queue, data, [])
 
 
 def allocate(
@@ -127,7 +126,7 @@ def allocate(
     dtype = np.dtype(dtype)
     workspace, arena = current(), arena_of(queue)
     if workspace is None and allocator is None and shape.__class__ is int:
-        array = vector(queue, arena, shape, dtype)  # nearly all arrays are vectors, which take less time
+        array = _allocate_vector(queue, arena, shape, dtype)  # nearly all arrays are vectors, which take less time
         if array is not None:
             return array
     n = shape if isinstance(shape, int) else math.prod(shape)

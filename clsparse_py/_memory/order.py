@@ -10,7 +10,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._memory.device_array import DeviceArray, is_covered
-from clsparse_py._memory.overlap import whole_of
+from clsparse_py._memory.overlap import find_buffer
 from clsparse_py._memory.pool import Lent, arena_of, whole
 from clsparse_py._memory.unordered import flush
 
@@ -24,7 +24,7 @@ def _handle(data: Any) -> int:
     """Return the key of an array's memory: the handle of its buffer, or the address of shared virtual memory."""
     data = whole(data)
     if isinstance(data, cl.MemoryObjectHolder):
-        return int((whole_of(data) or data).int_ptr)
+        return int((find_buffer(data) or data).int_ptr)
     return int(data.svm_ptr)
 
 

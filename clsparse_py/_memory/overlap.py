@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._memory.pool import is_released
 
-__all__ = ["overlap", "require_apart", "require_inside", "require_writable", "whole_of"]
+__all__ = ["find_buffer", "overlap", "require_apart", "require_inside", "require_writable"]
 
 #: The query of a sub-buffer for its buffer.
 _ASSOCIATED = cl.mem_info.ASSOCIATED_MEMOBJECT
@@ -27,7 +27,7 @@ _HOST = 0
 _Array = np.ndarray[Any, Any] | cl_array.Array
 
 
-def whole_of(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
+def find_buffer(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
     """Return the buffer of a sub-buffer; None for other buffers, or if the runtime forgot the buffer, which was let go."""
     try:
         return cast("cl.MemoryObjectHolder | None", buffer.get_info(_ASSOCIATED))
@@ -45,7 +45,7 @@ def _space(array: _Array) -> int:
     get_info: Any = memory.get_info  # its answers have many types
     if get_info(_FLAGS) & _USE_HOST_PTR:
         return _HOST
-    owner = whole_of(memory)
+    owner = find_buffer(memory)
     return int(memory.int_ptr if owner is None else owner.int_ptr)
 
 
@@ -62,7 +62,7 @@ def _reach(array: _Array) -> tuple[int, int]:
             get_info: Any = memory.get_info
             if get_info(_FLAGS) & _USE_HOST_PTR:
                 begin += memory.get_host_array((memory.size,), np.dtype(np.uint8)).ctypes.data
-            elif whole_of(memory) is not None:
+            elif find_buffer(memory) is not None:
                 begin += get_info(_OFFSET)
     return _bytes_from(begin, array)
 

@@ -19,7 +19,7 @@ from clsparse_py._matrix.product import ProductKernel
 from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._primitives.partition import enqueue_partition
-from clsparse_py._run.dense_product import arguments_of
+from clsparse_py._run.dense_product import list_arguments
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recorder
 from clsparse_py._run.transfer import from_host
@@ -178,4 +178,4 @@ def add_later_pieces(
     assert isinstance(record, Combine)
     groups = record.groups(n_columns, cut_rows.n_long, cut_rows.n)
     numbers = *map(np.int64, y_strides), np.uint32(n_columns), index(cut_rows.n_long), index(cut_rows.n)
-    recorder.launch(combine, groups, *arguments_of(recorder), *numbers, cut_rows.rows, cut_rows.first, cut_rows.last, partial)
+    recorder.launch(combine, groups, *list_arguments(recorder), *numbers, cut_rows.rows, cut_rows.first, cut_rows.last, partial)

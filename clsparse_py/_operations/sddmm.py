@@ -27,7 +27,7 @@ from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.elementwise.values import dense_values, require_results
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported_dtype
 from clsparse_py._precision.semiring import plus_times
-from clsparse_py._run.dense_product import DenseProduct, Repeating, arguments_of, recorder_of
+from clsparse_py._run.dense_product import DenseProduct, Repeating, list_arguments, make_recorder
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import contexts_match, from_host
 
@@ -321,7 +321,7 @@ class _Sampling(Repeating):
         if product.recording.n_commands:
             note_asked(product.recording.kernels)
             note_written(values, product.run(queue, (X, Y, values), ())[-1])
-            self._call = product.checked(queue, (X, Y, values), (), None, None, plus_times, is_new=True)
+            self._call = product.make_call(queue, (X, Y, values), (), None, None, plus_times, is_new=True)
         return values
 
     def _prepare(self, M: Matrix, X: cl_array.Array, Y: cl_array.Array, kind: Hashable) -> tuple[DenseProduct, np.dtype[Any]]:
@@ -344,8 +344,8 @@ class _Sampling(Repeating):
         steps = X.offset, X.strides[0], Y.strides[1]
         dense = (np.uint64(step // dtype.itemsize) for step, dtype in zip(steps, (X.dtype, X.dtype, Y.dtype), strict=True))
         sizes = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span)
-        recorder = recorder_of(chain, (X.dtype, Y.dtype, arithmetic.result), scaled=False)
-        recorder.launch(built, groups if n else 0, *arguments_of(recorder), *sizes, *dense, M.indptr, M.indices)
+        recorder = make_recorder(chain, (X.dtype, Y.dtype, arithmetic.result), scaled=False)
+        recorder.launch(built, groups if n else 0, *list_arguments(recorder), *sizes, *dense, M.indptr, M.indices)
         while len(self._launches) >= limits.max_kinds:
             self._launches.pop(next(iter(self._launches)), None)
         self._launches[kind] = DenseProduct(recorder.recording(), queue), arithmetic.result

@@ -16,14 +16,14 @@ __all__ = [
     "OPENCL_TYPES",
     "Arithmetic",
     "conversion",
+    "define_numbers",
+    "define_sum_type",
     "extreme",
     "extreme_of_none",
     "literal",
     "name_of",
     "needs_fp64",
-    "numbers",
     "operation",
-    "type_of_sums",
     "unsupported_dtype",
 ]
 
@@ -104,7 +104,7 @@ def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:
     return f"(({kind})({value}))"
 
 
-def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
+def define_sum_type(dtype: np.dtype[Any]) -> list[str]:
     """Return lines of OpenCL C: the type T of sums, and macros that convert T to unsigned words of the same bits and back."""
     kind, bits = OPENCL_TYPES[dtype.name], _BITS[dtype.itemsize]
     return [
@@ -115,11 +115,11 @@ def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
     ]
 
 
-def numbers(dtype: np.dtype[Any], addition: str = "((a) + (b))") -> list[str]:
+def define_numbers(dtype: np.dtype[Any], addition: str = "((a) + (b))") -> list[str]:
     """Return lines of OpenCL C: a type T of real or complex numbers, the real type R of its parts, and functions of T."""
     real = "double" if needs_fp64(dtype) else "float"
     fp64 = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(dtype) else []
-    types = [*type_of_sums(dtype), f"typedef {real} R;", "#define ZERO ((T)(0))", f"#define ADD(a, b) {addition}"]
+    types = [*define_sum_type(dtype), f"typedef {real} R;", "#define ZERO ((T)(0))", f"#define ADD(a, b) {addition}"]
     return [*fp64, *types, _COMPLEX_FUNCTIONS if dtype.kind == "c" else _REAL_FUNCTIONS]
 
 
@@ -300,7 +300,7 @@ class Arithmetic:
             f"typedef {OPENCL_TYPES[index.name]} I;  // {index.name}: indices and indptr",
             f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
             f"typedef {OPENCL_TYPES[x.name]} X_VALUE;  // {x.name}",
-            *type_of_sums(result),
+            *define_sum_type(result),
             f"#define T_IS_COMPLEX {int(result.kind == 'c')}",
             '#include "load_once.cl"',
             f"#define LOAD_INDEX(p) {_load_once(index)}",

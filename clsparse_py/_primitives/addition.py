@@ -14,9 +14,9 @@ from typing_extensions import override
 from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, conversion, extreme, extreme_of_none, needs_fp64, type_of_sums
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, conversion, define_sum_type, extreme, extreme_of_none, needs_fp64
 
-__all__ = ["Addition", "Tiles", "fitting", "sum_dtype"]
+__all__ = ["Addition", "Tiles", "fit_record", "sum_dtype"]
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -81,7 +81,7 @@ class Addition(Parameters):
         lines += [
             f"typedef {OPENCL_TYPES[source.name]} SOURCE;  // {source.name}",
             f"typedef {OPENCL_TYPES[target.name]} TARGET;  // {target.name}",
-            *type_of_sums(total),
+            *define_sum_type(total),
             *self._define_addition(total),
             f"T from_source(SOURCE v) {{ return {conversion(source, total)}; }}",
             f"T LOAD(global const SOURCE *source, const ulong i) {{ return {self.entry}; }}",
@@ -143,7 +143,7 @@ class Tiles(Addition):
         return {**super().arguments(), "items": self.items, "inclusive": self.inclusive}
 
 
-def fitting(device: Device, record: _Tiles) -> _Tiles:
+def fit_record(device: Device, record: _Tiles) -> _Tiles:
     """Return a record whose tile fits in the device's local memory, with more entries to a work-item if sums are small."""
     items = {4: 15, 8: 11}.get(np.dtype(record.total).itemsize, 5)
     work_group = min(record.work_group, device.max_work_group)

@@ -23,16 +23,16 @@ from clsparse_py._run.transfer import contexts_match
 __all__ = [
     "CheckPointers",
     "Output",
-    "chain_of",
     "check_pointers",
     "deliver",
-    "elements",
-    "keys",
-    "output",
-    "pair_of_outputs",
-    "pointers",
-    "queue_of",
-    "values",
+    "find_queue",
+    "prepare_elements",
+    "prepare_keys",
+    "prepare_output",
+    "prepare_pointers",
+    "prepare_values",
+    "split_outputs",
+    "start_chain",
 ]
 
 #: Dtypes of keys that primitives take.
@@ -69,10 +69,10 @@ def _check_vector(name: str, array: Any) -> None:
     require_inside(name, array)
 
 
-def queue_of(**arrays: Any) -> cl.CommandQueue:
+def find_queue(**arrays: Any) -> cl.CommandQueue:
     """Return the queue on which a primitive runs: the queue of the first of its array arguments, given by name, that has one.
 
-    Arguments that are None are left out: `keys`, `pointers` and `values` refuse them where they are needed.
+    Arguments that are None are left out: `prepare_keys`, `prepare_pointers` and `prepare_values` refuse them.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def queue_of(**arrays: Any) -> cl.CommandQueue:
     return queue
 
 
-def chain_of(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ()) -> Chain:
+def start_chain(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ()) -> Chain:
     """Return a chain whose first command waits for commands that use operands or outputs, as far as these are device arrays."""
     inputs, outputs = (tuple([array for array in arrays if isinstance(array, cl_array.Array)]) for arrays in (operands, outs))
     return Chain(queue, *inputs, writes=outputs)
@@ -108,8 +108,8 @@ def _make_contiguous(queue: cl.CommandQueue, name: str, array: cl_array.Array) -
     return array
 
 
-def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array of keys, which `queue_of` checked, as kernels take it.
+def prepare_keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
+    """Return an array of keys, which `find_queue` checked, as kernels take it.
 
     Raises
     ------
@@ -123,8 +123,8 @@ def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.A
     return _make_contiguous(queue, name, array)
 
 
-def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array of pointers, which `queue_of` checked, as kernels take it; `check_pointers` checks the pointers' values.
+def prepare_pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
+    """Return an array of pointers, which `find_queue` checked, as kernels take it; `check_pointers` checks the pointers' values.
 
     Raises
     ------
@@ -142,10 +142,10 @@ def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_arr
     return _make_contiguous(queue, name, array)
 
 
-def values(
+def prepare_values(
     queue: cl.CommandQueue, name: str, array: cl_array.Array, *, beside: tuple[str, int] | None = None, added: bool = False
 ) -> cl_array.Array:
-    """Return an array of values, which `queue_of` checked, as kernels take it.
+    """Return an array of values, which `find_queue` checked, as kernels take it.
 
     Parameters
     ----------
@@ -174,14 +174,12 @@ def values(
     return _make_contiguous(queue, name, array)
 
 
-def elements(
-    queue: cl.CommandQueue, keys_given: cl_array.Array, values_given: cl_array.Array | None
-) -> tuple[cl_array.Array, ...]:
-    """Return the arguments ``keys`` and ``values``, which `queue_of` checked, as kernels take them: one array without values."""
-    checked = keys(queue, "keys", keys_given)
-    if values_given is None:
-        return (checked,)
-    return checked, values(queue, "values", values_given, beside=("keys", keys_given.size))
+def prepare_elements(queue: cl.CommandQueue, keys: cl_array.Array, values: cl_array.Array | None) -> tuple[cl_array.Array, ...]:
+    """Return the arrays of keys and, if there are any, of values, which `find_queue` checked, as kernels take them."""
+    contiguous_keys = prepare_keys(queue, "keys", keys)
+    if values is None:
+        return (contiguous_keys,)
+    return contiguous_keys, prepare_values(queue, "values", values, beside=("keys", keys.size))
 
 
 def check_pointers(
@@ -194,7 +192,7 @@ def check_pointers(
     chain : Chain
         The chain that the commands go to.
     name, array
-        The name of the argument, and the array as `pointers` returned it.
+        The name of the argument, and the array as `prepare_pointers` returned it.
     end : int
         The value of the last pointer.
     into : str
@@ -254,7 +252,7 @@ class Output:
         return result
 
 
-def output(
+def prepare_output(
     chain: Chain,
     name: str,
     out: Any,
@@ -308,7 +306,7 @@ def output(
     return Output(out, None)
 
 
-def pair_of_outputs(out: Any, second: bool) -> tuple[Any, Any]:
+def split_outputs(out: Any, second: bool) -> tuple[Any, Any]:
     """Return the ``out`` of a primitive as the outputs for keys and for values; ``second`` says that there are values.
 
     Raises
@@ -327,7 +325,7 @@ def pair_of_outputs(out: Any, second: bool) -> tuple[Any, Any]:
     return out
 
 
-def deliver(chain: Chain, results: Sequence[Output]) -> Any:
+def deliver(chain: Chain, results: Sequence[Output]) -> cl_array.Array | tuple[cl_array.Array, cl_array.Array]:
     """Return the array of a result of keys, or a pair of arrays for keys and values, without waiting for the device."""
-    arrays = tuple(result.deliver(chain) for result in results)
-    return arrays if len(arrays) > 1 else arrays[0]
+    arrays = [result.deliver(chain) for result in results]
+    return arrays[0] if len(arrays) == 1 else (arrays[0], arrays[1])

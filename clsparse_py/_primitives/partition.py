@@ -17,7 +17,7 @@ from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 
-__all__ = ["OfPath", "Partition", "enqueue_partition", "enqueue_parts", "has_few_rows", "path_shape"]
+__all__ = ["OfPath", "Partition", "enqueue_partition", "enqueue_parts", "fit_path_shape", "has_few_rows"]
 
 #: Most work-items that search for the beginning of a tile: each loads from a place of its own.
 _SEARCHERS = 64
@@ -130,7 +130,7 @@ def has_few_rows(n_rows: int) -> bool:
     return n_rows < 1 << _FEW_BITS
 
 
-def path_shape(device: Device, work_group: int, items: int, own_bytes: int = 0) -> tuple[int, int]:
+def fit_path_shape(device: Device, work_group: int, items: int, own_bytes: int = 0) -> tuple[int, int]:
     """Return the nearest legal work-group and items to a work-item for kernels by tiles of the path.
 
     A tile takes at most half of the local memory; ``own_bytes`` of it are the kernel's own for each row or entry.

@@ -539,12 +539,12 @@ def radix_sort(
     >>> sp.primitives.radix_sort(keys).get()
     array([1, 2, 3], dtype=int32)
     """
-    outs = arguments.pair_of_outputs(out, values is not None)
-    queue = arguments.queue_of(keys=keys, values=values)
-    chain = arguments.chain_of(queue, keys, values, outs=outs)
-    n, inputs = keys.size, arguments.elements(queue, keys, values)
+    outs = arguments.split_outputs(out, values is not None)
+    queue = arguments.find_queue(keys=keys, values=values)
+    chain = arguments.start_chain(queue, keys, values, outs=outs)
+    n, inputs = keys.size, arguments.prepare_elements(queue, keys, values)
     bit_range = _check_bits(bits, 8 * keys.dtype.itemsize)
-    results = [arguments.output(chain, "out", to, n, part.dtype, *inputs) for to, part in zip(outs, inputs, strict=False)]
+    results = [arguments.prepare_output(chain, "out", to, n, part.dtype, *inputs) for to, part in zip(outs, inputs, strict=False)]
     moved_values, to_values = (inputs[1], results[1].array) if values is not None else (None, None)
     run(chain, enqueue_radix_sort, (inputs[0], results[0].array, moved_values, to_values), n, bit_range)
     return arguments.deliver(chain, results)

@@ -160,16 +160,16 @@ def reduce_by_key(
     >>> [each.get().tolist() for each in sp.primitives.reduce_by_key(keys, values)]
     [[1, 4], [11, 7]]
     """
-    queue = arguments.queue_of(keys=keys, values=values)
-    entries = arguments.keys(queue, "keys", keys)
-    added = arguments.values(queue, "values", values, beside=("keys", keys.size), added=True)
-    outs = arguments.pair_of_outputs(out, second=True)
-    chain, n = arguments.chain_of(queue, entries, added, outs=outs), keys.size
+    queue = arguments.find_queue(keys=keys, values=values)
+    entries = arguments.prepare_keys(queue, "keys", keys)
+    added = arguments.prepare_values(queue, "values", values, beside=("keys", keys.size), added=True)
+    outs = arguments.split_outputs(out, second=True)
+    chain, n = arguments.start_chain(queue, entries, added, outs=outs), keys.size
     runs = KeyRuns(chain, entries, n) if n else None
     n_runs = runs.n_runs if runs else 0
     dtypes = keys.dtype, sum_dtype(values.dtype)
     unique, sums = (
-        arguments.output(chain, "out", _first(part, n_runs), n_runs, dtype, entries, added)
+        arguments.prepare_output(chain, "out", _first(part, n_runs), n_runs, dtype, entries, added)
         for part, dtype in zip(outs, dtypes, strict=True)
     )
     if runs:

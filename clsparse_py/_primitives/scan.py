@@ -22,7 +22,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._primitives import arguments
-from clsparse_py._primitives.addition import Addition, Tiles, fitting, sum_dtype
+from clsparse_py._primitives.addition import Addition, Tiles, fit_record, sum_dtype
 from clsparse_py._primitives.thresholds import Thresholds
 from clsparse_py._run.launch import Chain, needs_no_events
 from clsparse_py._run.recording import find_recording, run
@@ -32,6 +32,7 @@ __all__ = [
     "ScanTiles",
     "TileSums",
     "add_up",
+    "choose_summed_tile",
     "count_chunks",
     "enqueue_carries",
     "enqueue_scan",
@@ -39,7 +40,6 @@ __all__ = [
     "exclusive_scan",
     "inclusive_scan",
     "legal_tiles",
-    "summed_tile",
 ]
 
 
@@ -147,7 +147,7 @@ class ScanTiles(Tiles, OfEntries):
             by_key=by_key,
             operation=operation,
         )
-        return fitting(device, record)
+        return fit_record(device, record)
 
     @property
     def sums(self) -> TileSums:
@@ -226,7 +226,7 @@ def count_chunks(device: Device, n: int) -> int:
     return max(1, min(device.compute_units * limits.scan_chunks_per_core, n // limits.min_scan_chunk))
 
 
-def summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
+def choose_summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
     """Return the size of the tiles whose sums `enqueue_scan` takes for ``n_target`` results; 0 if it takes no sums of tiles."""
     if device.lanes_are_loops or n_target <= Thresholds.of(device).max_one_tile:
         return 0
@@ -265,9 +265,9 @@ def enqueue_scan(
         "exclusive": ``target[i]`` is the sum of the entries before i. "inclusive": of those up to i. "pointers": as "exclusive",
         with an entry n, the sum of all; ``target`` has ``n + 1`` entries.
     work_group : int, optional
-        Work-items in a work-group, if not those that suit the device.
+        Work-items of a work-group; by default a number that suits the device.
     tile_sums : tuple of pyopencl.array.Array and int, optional
-        The sums of tiles in 32 bits, behind a zero, and the entries of a tile as `summed_tile` says, if the caller has them.
+        The sums of tiles in 32 bits, behind a zero, and the size of a tile as `choose_summed_tile` says, if known.
     """
     inclusive, n_target, types = kind == "inclusive", n + (kind == "pointers"), (name_of(source.dtype), name_of(target.dtype))
     if not n_target:
@@ -455,10 +455,10 @@ def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
     """Return the scan of an array, exclusive or inclusive as ``kind`` says."""
     if out is None and (repeated := _replay_scan(a, kind)) is not None:
         return repeated
-    queue = arguments.queue_of(a=a)
-    entries = arguments.values(queue, "a", a, added=True)
-    chain = arguments.chain_of(queue, entries, outs=(out,))
-    result = arguments.output(chain, "out", out, a.size, sum_dtype(a.dtype), entries, in_place=entries)
+    queue = arguments.find_queue(a=a)
+    entries = arguments.prepare_values(queue, "a", a, added=True)
+    chain = arguments.start_chain(queue, entries, outs=(out,))
+    result = arguments.prepare_output(chain, "out", out, a.size, sum_dtype(a.dtype), entries, in_place=entries)
     run(chain, enqueue_scan, (entries, result.array), a.size, kind)
     return result.deliver(chain)
 

@@ -22,7 +22,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 from clsparse_py._primitives import arguments
-from clsparse_py._primitives.addition import Addition, Tiles, fitting, sum_dtype
+from clsparse_py._primitives.addition import Addition, Tiles, fit_record, sum_dtype
 from clsparse_py._primitives.scan import count_chunks, enqueue_tiles, legal_tiles
 from clsparse_py._primitives.thresholds import Thresholds
 from clsparse_py._run.launch import Chain
@@ -90,7 +90,7 @@ class SegmentedTiles(Tiles, OfSegments):
         cls, device: Device, source: str, target: str, index: str, inclusive: bool, work_group: int | None = None
     ) -> SegmentedTiles:
         """Return the record of a scan of segments, which fits in the device's local memory."""
-        return fitting(
+        return fit_record(
             device,
             cls(work_group or Thresholds.of(device).scanning_group, source, target, device.portability, index, 1, inclusive),
         )
@@ -455,11 +455,11 @@ def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: c
     >>> sp.primitives.segmented_sum(pointers, values).get().tolist()
     [3, 3]
     """
-    queue = arguments.queue_of(segment_ptr=segment_ptr, values=values)
-    pointers = arguments.pointers(queue, "segment_ptr", segment_ptr)
-    entries = arguments.values(queue, "values", values, added=True)
-    chain, n_segments = arguments.chain_of(queue, pointers, entries, outs=(out,)), pointers.size - 1
-    result = arguments.output(chain, "out", out, n_segments, sum_dtype(values.dtype), entries, pointers)
+    queue = arguments.find_queue(segment_ptr=segment_ptr, values=values)
+    pointers = arguments.prepare_pointers(queue, "segment_ptr", segment_ptr)
+    entries = arguments.prepare_values(queue, "values", values, added=True)
+    chain, n_segments = arguments.start_chain(queue, pointers, entries, outs=(out,)), pointers.size - 1
+    result = arguments.prepare_output(chain, "out", out, n_segments, sum_dtype(values.dtype), entries, pointers)
     arguments.check_pointers(chain, "segment_ptr", pointers, entries.size)
     if n_segments:
         run(chain, enqueue_segmented_sum, (pointers, entries, result.array), n_segments, entries.size)
@@ -506,11 +506,11 @@ def segmented_scan(
     >>> sp.primitives.segmented_scan(pointers, values).get().tolist()
     [1, 3, 3]
     """
-    queue = arguments.queue_of(segment_ptr=segment_ptr, values=values)
-    pointers = arguments.pointers(queue, "segment_ptr", segment_ptr)
-    entries = arguments.values(queue, "values", values, added=True)
-    chain, n, dtype = arguments.chain_of(queue, pointers, entries, outs=(out,)), entries.size, sum_dtype(values.dtype)
-    result = arguments.output(chain, "out", out, n, dtype, entries, pointers, in_place=entries)
+    queue = arguments.find_queue(segment_ptr=segment_ptr, values=values)
+    pointers = arguments.prepare_pointers(queue, "segment_ptr", segment_ptr)
+    entries = arguments.prepare_values(queue, "values", values, added=True)
+    chain, n, dtype = arguments.start_chain(queue, pointers, entries, outs=(out,)), entries.size, sum_dtype(values.dtype)
+    result = arguments.prepare_output(chain, "out", out, n, dtype, entries, pointers, in_place=entries)
     arguments.check_pointers(chain, "segment_ptr", pointers, n)
     if n:
         run(chain, enqueue_segmented_scan, (pointers, entries, result.array), pointers.size - 1, n, not exclusive)

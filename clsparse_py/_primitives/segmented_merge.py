@@ -145,13 +145,15 @@ def segmented_merge(
     [1, 2, 3, 4]
     """
     require_name("algorithm", algorithm, ALGORITHMS)
-    outs = arguments.pair_of_outputs(out, values is not None)
-    queue = arguments.queue_of(segment_ptr=segment_ptr, subsegment_ptr=subsegment_ptr, keys=keys, values=values)
-    chain = arguments.chain_of(queue, segment_ptr, subsegment_ptr, keys, values, outs=outs)
+    outs = arguments.split_outputs(out, values is not None)
+    queue = arguments.find_queue(segment_ptr=segment_ptr, subsegment_ptr=subsegment_ptr, keys=keys, values=values)
+    chain = arguments.start_chain(queue, segment_ptr, subsegment_ptr, keys, values, outs=outs)
     pointers = _pointers(queue, segment_ptr, subsegment_ptr)
     n = keys.size
-    x = arguments.elements(queue, keys, values)
-    results = [arguments.output(chain, "out", to, n, part.dtype, *pointers, *x) for to, part in zip(outs, x, strict=False)]
+    x = arguments.prepare_elements(queue, keys, values)
+    results = [
+        arguments.prepare_output(chain, "out", to, n, part.dtype, *pointers, *x) for to, part in zip(outs, x, strict=False)
+    ]
     enqueue_segmented_merge(chain, pointers, x, tuple(result.array for result in results), n, algorithm, check=check)
     return arguments.deliver(chain, results)
 
@@ -159,7 +161,8 @@ def segmented_merge(
 def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.Array, ...]:
     """Return the pointers to sub-segments and to keys as kernels take them, of one dtype."""
     pointers = [
-        arguments.pointers(queue, name, array) for name, array in zip(("segment_ptr", "subsegment_ptr"), pair, strict=True)
+        arguments.prepare_pointers(queue, name, array)
+        for name, array in zip(("segment_ptr", "subsegment_ptr"), pair, strict=True)
     ]
     wide = np.dtype(np.int64)
     if pointers[0].dtype != pointers[1].dtype:

@@ -22,7 +22,7 @@ from clsparse_py._build.programs import note_asked
 from clsparse_py._decisions.profiles import decide
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, type_of_sums
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, define_sum_type, name_of
 from clsparse_py._primitives import arguments
 from clsparse_py._primitives.merge_rounds import Arrays, allocate_spare, enqueue_rounds
 from clsparse_py._primitives.segment_classes import Tiles, Totals, cut_into_tiles, inspect_segments
@@ -118,7 +118,7 @@ class SortNetwork(OfElements):
     @property
     @override
     def prelude(self) -> str:
-        return "\n".join((super().prelude, self.portability.defines, *type_of_sums(np.dtype(self.word))))
+        return "\n".join((super().prelude, self.portability.defines, *define_sum_type(np.dtype(self.word))))
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -477,14 +477,15 @@ def segmented_sort(
     >>> sp.primitives.segmented_sort(pointers, keys).get().tolist()
     [1, 2, 3]
     """
-    outs = arguments.pair_of_outputs(out, values is not None)
-    queue = arguments.queue_of(segment_ptr=segment_ptr, keys=keys, values=values)
-    chain = arguments.chain_of(queue, segment_ptr, keys, values, outs=outs)
-    bounds = arguments.pointers(queue, "segment_ptr", segment_ptr)
+    outs = arguments.split_outputs(out, values is not None)
+    queue = arguments.find_queue(segment_ptr=segment_ptr, keys=keys, values=values)
+    chain = arguments.start_chain(queue, segment_ptr, keys, values, outs=outs)
+    bounds = arguments.prepare_pointers(queue, "segment_ptr", segment_ptr)
     n = keys.size
-    x = arguments.elements(queue, keys, values)
+    x = arguments.prepare_elements(queue, keys, values)
     results = [
-        arguments.output(chain, "out", to, n, part.dtype, bounds, *x, in_place=part) for to, part in zip(outs, x, strict=False)
+        arguments.prepare_output(chain, "out", to, n, part.dtype, bounds, *x, in_place=part)
+        for to, part in zip(outs, x, strict=False)
     ]
 
     def accept(totals: Totals) -> None:

@@ -28,7 +28,7 @@ from clsparse_py._run.launch import Chain, needs_no_events
 from clsparse_py._run.recording import Bound, Recorder, Recording
 from clsparse_py._run.upgrade import Upgrade
 
-__all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "arguments_of", "recorder_of"]
+__all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "list_arguments", "make_recorder"]
 
 #: The arrays of a product: A's values, x and y.
 Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
@@ -40,12 +40,12 @@ _SCALES = 2
 _Y = 2
 
 
-def recorder_of(chain: Chain, dtypes: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]], *, scaled: bool) -> Recorder:
+def make_recorder(chain: Chain, dtypes: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]], *, scaled: bool) -> Recorder:
     """Return the recorder of a product, whose slots are A's values, x and y."""
     return Recorder(chain, dtypes, _BEGINS + _SCALES * scaled)
 
 
-def arguments_of(recorder: Recorder) -> tuple[Any, ...]:
+def list_arguments(recorder: Recorder) -> tuple[Any, ...]:
     """Return the first arguments of all launches of a product: A's values, x, y, their offsets, and the scale if there is one."""
     data, x, y = recorder.operands
     x_begin, y_begin, *scale = recorder.numbers
@@ -186,7 +186,7 @@ class DenseProduct:
             self.event = chain.events[-1]
         return chain.events
 
-    def checked(
+    def make_call(
         self,
         queue: cl.CommandQueue,
         operands: Operands,
@@ -225,7 +225,7 @@ class DenseProduct:
 class Repeating:
     """Base of plans and of other objects that repeat their last product without checking its operands again."""
 
-    #: The last product that `DenseProduct.checked` returned.
+    #: The last product that `DenseProduct.make_call` returned.
     _call: _Call | None = None
     #: Upgrades that will take the place of products; `_upgrade` is called for each repeated product if there are any.
     _upgrades: Mapping[Any, Upgrade[Any]] = MappingProxyType({})
@@ -334,7 +334,7 @@ class BoundProduct(Repeating):
 
     def __init__(self, queue: cl.CommandQueue, operands: Operands, product: DenseProduct) -> None:
         self._queue, self._operands, self._product = queue, operands, product
-        self._call = product.checked(queue, operands, (), None, None, plus_times, is_new=False)
+        self._call = product.make_call(queue, operands, (), None, None, plus_times, is_new=False)
         self._memory, self._shapes = (
             tuple(operand.base_data for operand in operands),
             tuple(operand.shape for operand in operands),

@@ -24,7 +24,7 @@ from clsparse_py._memory.memory import allocate, array_of, submit
 from clsparse_py._memory.order import forget_ended, note_use, note_written, of_others
 from clsparse_py._memory.pool import Arena, Lent, arena_of, side_queue, whole
 from clsparse_py._memory.workspace import current
-from clsparse_py._run.transfer import from_host, in_place, pending
+from clsparse_py._run.transfer import find_pending_events, from_host, works_in_place
 
 __all__ = ["Chain", "enqueue_copy", "enqueue_fill", "needs_no_events", "spread"]
 
@@ -169,7 +169,7 @@ class Chain:
             # Memory of this queue's arena that has no events needs no closer look.
             is_lent = data.__class__ is Lent and data.block is not None and data.block.arena is own_queue
             if writes or array.events or not is_lent:
-                self._wait_for = pending(queue, *operands, *writes, writes=writes)
+                self._wait_for = find_pending_events(queue, *operands, *writes, writes=writes)
                 self._noted = of_others(queue, *operands, *writes)
                 break
 
@@ -290,7 +290,7 @@ class Chain:
 
         The caller may change the host array after the chain's next read.
         """
-        if not values.size or (values.nbytes > Thresholds.of(self.device).max_copied and in_place(self.queue, values)):
+        if not values.size or (values.nbytes > Thresholds.of(self.device).max_copied and works_in_place(self.queue, values)):
             return from_host(self.queue, values, copy=False)
         array = allocate(self.queue, "a copy of host memory", values.shape, values.dtype)
         options = {"is_blocking": False, "wait_for": self.wait_for}

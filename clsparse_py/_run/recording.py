@@ -340,7 +340,7 @@ class Recording:
         inputs : sequence of pyopencl.array.Array
             Arrays that the commands read.
         forms : sequence of tuple
-            Forms of the new arrays, of one entry at least, see `memory.form_of`.
+            Forms of the new arrays, of one entry at least, see `memory.make_form`.
         allocator : callable or None
         """
         arena = needs_no_events(queue, *inputs) if allocator is None else None

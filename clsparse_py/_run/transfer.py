@@ -17,7 +17,16 @@ from clsparse_py._memory.order import forget_ended, uses_before_writing
 from clsparse_py._memory.pool import arena_of
 from clsparse_py._memory.unordered import Uses
 
-__all__ = ["contexts_match", "copy_to_device", "copy_to_host", "from_host", "in_place", "on_host", "pending", "to_host"]
+__all__ = [
+    "allocate_result",
+    "contexts_match",
+    "copy_to_device",
+    "copy_to_host",
+    "find_pending_events",
+    "from_host",
+    "on_host",
+    "works_in_place",
+]
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
@@ -65,7 +74,7 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     pool = arena_of(queue).pool
     if values.nbytes > pool.largest:
         raise MemoryError(f"a copy of host memory: {values.nbytes:,} bytes; {pool.capacity()}")
-    if not in_place(queue, values):
+    if not works_in_place(queue, values):
         array = allocate(queue, "a copy of host memory", values.shape, values.dtype)
         if values.size:
             submit("a copy of host memory", cl.enqueue_copy, queue, array.base_data, values, is_blocking=True)
@@ -91,20 +100,22 @@ def copy_to_device(queue: cl.CommandQueue, purpose: str, values: np.ndarray[Any,
     return array
 
 
-def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:
+def allocate_result(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:
     """Return a device array without values yet, for a result that `on_host` brings to a C-contiguous host array."""
-    if in_place(queue, host):
+    if works_in_place(queue, host):
         return from_host(queue, host, copy=False)
     return allocate(queue, "the result", host.shape, host.dtype)
 
 
-def in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
+def works_in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
     """Return whether a device can work on a host array's own memory. OpenCL aligns a type to its size, NumPy need not."""
     device = describe(arena_of(queue).pool.device)  # asking the queue takes longer
     return bool(values.size and device.aliases_host and values.ctypes.data % values.itemsize == 0)
 
 
-def pending(queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> list[cl.Event] | None:
+def find_pending_events(
+    queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()
+) -> list[cl.Event] | None:
     """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly; None if there are none.
 
     Events of the queue that runs the command are left out, as naming them costs time on the host and on the device. Queues of
@@ -146,7 +157,7 @@ def copy_to_host(array: cl_array.Array, queue: cl.CommandQueue | None = None) ->
     host = np.empty(array.shape, array.dtype)
     if host.size:
         on: Any = array.queue or queue
-        wait_for = pending(on, array)
+        wait_for = find_pending_events(on, array)
         submit("a read", cl.enqueue_copy, on, host, array.base_data, wait_for=wait_for, is_blocking=True)
     return host
 
@@ -158,7 +169,7 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
     # `from_host` gave the array a queue and a buffer, which PyOpenCL's types leave open.
     queue: Any = array.queue
     buffer: Any = array.base_data
-    if in_place(queue, host):
+    if works_in_place(queue, host):
         # Memory that host and device share has to be mapped before the host sees the device's writes.
         submit("a read", _map_for_reading, queue, buffer, host, [*array.events])
         return host

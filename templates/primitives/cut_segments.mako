@@ -1,8 +1,8 @@
 <%doc>
 Cut segments and their entries into parts of equal weight: a segment weighs 1 for its beginning, and 1 for each entry.
 
-A part is step steps of the merge path of beginnings and entries. Part p begins with entry p * step - cuts[p], where cuts[p] is the
-first segment that begins in the part or later.
+A part is step steps of the merge path of beginnings and entries. Part p begins with entry p * step - cuts[p], where cuts[p] is
+the first segment that begins in the part or later.
 
 Source        after Merrill and Garland, Section 3 (merge path), with the beginnings of segments in place of their ends
 Index space   n_parts + 1 work-items

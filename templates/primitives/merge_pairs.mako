@@ -3,8 +3,8 @@ One round of a segmented merge, in which a work-item merges a pair of runs. Only
 
 Source        Ji et al., Algorithm 1
 Index space   a work-item for each run
-Inputs        segment_ptr: the first run of each of n_segments segments; run_ptr: the first elements of runs; x: the elements that a
-              segment reads in its first round; source: the elements that it reads in later rounds
+Inputs        segment_ptr: the first run of each of n_segments segments; run_ptr: the first elements of runs; x: the elements that
+              a segment reads in its first round; source: the elements that it reads in later rounds
 Local memory  none
 Result        stable, so deterministic
 </%doc>

@@ -4,8 +4,8 @@ Make one sorted run of each range of elements. A work-item merges the runs of a 
 (`given_runs`), or pieces of `block` elements, which are sorted by insertion first.
 
 Source        Ji et al., Section 3.2; merge sort
-Index space   "segments": n_parts work-items, among which the segments are divided by their first elements, into shares of about as
-              many elements; "tiles": a work-item for each tile from first_part up to n_parts
+Index space   "segments": n_parts work-items, among which the segments are divided by their first elements, into shares of about
+              as many elements; "tiles": a work-item for each tile from first_part up to n_parts
 Inputs        x; spare: as long; given runs as in segment_runs.cl
 Output        target; spare has the tiles of segments that take an odd number of merge rounds afterwards
 Local memory  none

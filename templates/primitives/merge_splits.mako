@@ -1,6 +1,6 @@
 <%doc>
-The splits of tiles in one round of a segmented merge. A tile begins within the merge of a pair of runs: split[tile] is the position
-of the first element of the pair's first run that is not among the outputs before the tile.
+The splits of tiles in one round of a segmented merge. A tile begins within the merge of a pair of runs: split[tile] is the
+position of the first element of the pair's first run that is not among the outputs before the tile.
 
 Source        Ji et al., Algorithm 2, lines 9-15 (merge path: Green, McColl and Bader)
 Index space   a work-item for each tile

@@ -1,6 +1,6 @@
 <%doc>
-The number of entries of each chunk with each digit: counts[chunk << bits | digit]. The first third of a pass of a radix sort on CPU
-devices.
+The number of entries of each chunk with each digit: counts[chunk << bits | digit]. The first third of a pass of a radix sort on
+CPU devices.
 
 Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
 Index space   a work-item for each of n_chunks chunks of per_chunk adjacent entries

@@ -1,8 +1,8 @@
 <%doc>
 Move the entries of each chunk to the places of their digit, in order: the last third of a pass of a radix sort on CPU devices.
 
-An entry is a word and, if there are values, a value. A pass after the first may also write the first entry of each key, a key being
-made of this digit and those of earlier passes; the first entries of the lower keys, of the pass before, are an input.
+An entry is a word and, if there are values, a value. A pass after the first may also write the first entry of each key, a key
+being made of this digit and those of earlier passes; the first entries of the lower keys, of the pass before, are an input.
 
 Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
 Index space   a work-item for each of n_chunks chunks of per_chunk adjacent entries

@@ -1,6 +1,7 @@
 <%doc>
-The places of the entries of each chunk with each digit, from their counts: an exclusive scan over digits, and over chunks within a
-digit, in place. Step "sum": the number of entries of each range of digits; step "scan": the scan, and the first entry of each digit.
+The places of the entries of each chunk with each digit, from their counts: an exclusive scan over digits, and over chunks within
+a digit, in place. Step "sum": the number of entries of each range of digits; step "scan": the scan, and the first entry of each
+digit.
 
 Source        Zagha and Blelloch, "Radix sort for vector multiprocessors"
 Index space   a work-item for each of n_ranges ranges of adjacent digits

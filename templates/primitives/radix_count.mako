@@ -1,6 +1,6 @@
 <%doc>
-The number of entries of each tile with each digit: counts[digit * n_tiles + tile], with `few` counts[tile * 2 ** bits + digit]. The
-first part of a pass of a radix sort.
+The number of entries of each tile with each digit: counts[digit * n_tiles + tile], with `few` counts[tile * 2 ** bits + digit].
+The first part of a pass of a radix sort.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs" (the radix sort that Dalton
               et al. use)

@@ -1,10 +1,10 @@
 <%doc>
-Move the entries of each tile to the places of their digit, in order: the last part of a pass of a radix sort. A tile is put in order
-in local memory, so that its entries of a digit leave side by side.
+Move the entries of each tile to the places of their digit, in order: the last part of a pass of a radix sort. A tile is put in
+order in local memory, so that its entries of a digit leave side by side.
 
-An entry is a word and, if there are values, a value. The digit is `bits` bits of the word from bit shift on, after the bits of flip
-are inverted. A pass may also write the first entry of each key, a key being made of this digit and those of earlier passes; the
-first entries of the lower keys, of the pass before, are an input.
+An entry is a word and, if there are values, a value. The digit is `bits` bits of the word from bit shift on, after the bits of
+flip are inverted. A pass may also write the first entry of each key, a key being made of this digit and those of earlier passes;
+the first entries of the lower keys, of the pass before, are an input.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs"; the ranks are found by equal
               digits among lanes, as in Adinets and Merrill, "Onesweep"

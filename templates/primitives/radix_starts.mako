@@ -1,6 +1,6 @@
 <%doc>
-The places of the entries of each tile with each digit among all entries with that digit, from their counts: an exclusive scan over
-the tiles of each digit, in place. The second part of a pass of a radix sort.
+The places of the entries of each tile with each digit among all entries with that digit, from their counts: an exclusive scan
+over the tiles of each digit, in place. The second part of a pass of a radix sort.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs"; radix_scatter.mako scans the
               totals of digits, which are few

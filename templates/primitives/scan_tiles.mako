@@ -2,9 +2,9 @@
 Scan of adjacent entries, a work-group to each tile of `work_group * items`: the last part of a scan (`carried`), or all of a scan
 that is no longer than a tile.
 
-An entry of target is the sum of the entries of source before it, `inclusive`: up to and including it; `by_key`: of entries with its
-key. With `runs` an entry is 1 where a run of equal keys begins, else 0, so that the sum numbers the runs, whose keys and first
-positions are written.
+An entry of target is the sum of the entries of source before it, `inclusive`: up to and including it; `by_key`: of entries with
+its key. With `runs` an entry is 1 where a run of equal keys begins, else 0, so that the sum numbers the runs, whose keys and
+first positions are written.
 
 Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphics processors"; Merrill and Grimshaw, "Parallel
               scan for stream architectures"

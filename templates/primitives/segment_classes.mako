@@ -3,21 +3,21 @@ Group segments by their lengths. Step "count": the number of segments of each cl
 pointers are valid. Step "place": write the indices of segments to the lists of the classes, and the plan for later kernels, which
 has no segments if the pointers are not valid.
 
-Classes are, for each of `bins`, the segments of up to that number of elements; then, with `has_runs`, segments of more than `tile`
-elements whose runs are merged; then segments of more than `tile` elements that are cut into tiles. Empty segments are in no class;
-without bins, segments of up to `tile` elements are in none either.
+Classes are, for each of `bins`, the segments of up to that number of elements; then, with `has_runs`, segments of more than
+`tile` elements whose runs are merged; then segments of more than `tile` elements that are cut into tiles. Empty segments are in
+no class; without bins, segments of up to `tile` elements are in none either.
 
 Source        the bins of Hou et al., "Fast segmented sort on GPUs", by powers of two
 Index space   any number of work-groups, the same in both steps; each has a chunk of adjacent segments; step "count"
               strides over given runs
 Inputs        bounds: n_segments + 1, unchecked; with given runs segment_ptr: n_segments + 1; run_ptr: n_runs + 1; both unchecked
 Output        count: report[`n_rows` * group + row]; the first `n_classes` rows count the segments of each class, the next row the
-              tiles of the last class but one (0 without given runs), the next the tiles of the last class. Then the most rounds of
-              these segments; how often bounds decrease, or with given runs: how often segment_ptr decreases; how often run_ptr
+              tiles of the last class but one (0 without given runs), the next the tiles of the last class. Then the most rounds
+              of these segments; how often bounds decrease, or with given runs: how often segment_ptr decreases; how often run_ptr
               decreases; the most rounds of any segment; and bounds are written. place: lists, class by class; tiles[i], the
-              number of tiles of segment i of those of more than `tile` elements. plan: `n_rows` sums of the rows of report (maxima
-              of rows of rounds), then bounds[0], bounds[n_segments], segment_ptr[0], segment_ptr[n_segments], run_ptr[0] and
-              run_ptr[n_runs] (0 without runs); from entry `lists_at` on the beginnings of the lists, and the end; from entry
+              number of tiles of segment i of those of more than `tile` elements. plan: `n_rows` sums of the rows of report
+              (maxima of rows of rounds), then bounds[0], bounds[n_segments], segment_ptr[0], segment_ptr[n_segments], run_ptr[0]
+              and run_ptr[n_runs] (0 without runs); from entry `lists_at` on the beginnings of the lists, and the end; from entry
               `groups_at` on the first work-group of each bin, where a kernel sorts bins up to `first_bins`, and another the rest
 Local memory  two counters a class and work_group * sizeof(long); place: twice that
 Result        exact, but that the order within a list is not determined

@@ -1,8 +1,9 @@
 <%doc>
 The sum of each segment, by lanes that take a segment together. `whole`: a work-group takes `per_group` segments, which is for
-lengths that are alike. Otherwise a work-group takes a part of equal weight, whatever the lengths of segments are: a segment weighs
-1 for its beginning, and 1 for each entry. Part p begins with entry p * `step` - cuts[p], where cuts[p] is the first segment that
-begins in the part or later; its sum of a segment that an earlier part began goes to partial[p], for add_partials.mako.
+lengths that are alike. Otherwise a work-group takes a part of equal weight, whatever the lengths of segments are: a segment
+weighs 1 for its beginning, and 1 for each entry. Part p begins with entry p * `step` - cuts[p], where cuts[p] is the first
+segment that begins in the part or later; its sum of a segment that an earlier part began goes to partial[p], for
+add_partials.mako.
 
 Source        parts after Merrill and Garland, Section 3 (merge path), with the beginnings of segments in place of their ends;
               lanes after Bell and Garland (CSR-vector), as many as the segments of a part are long

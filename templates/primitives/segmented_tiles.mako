@@ -2,8 +2,8 @@
 The scan of each segment, a work-group to a part of equal weight, whatever the lengths of segments are: an entry of out is the sum
 of the entries of its segment before it, `inclusive`: up to and including it.
 
-The entries of a part are scanned in local memory, beginning anew where a segment begins. partial[part] is the sum of earlier parts'
-entries of the segment that is continued in the part.
+The entries of a part are scanned in local memory, beginning anew where a segment begins. partial[part] is the sum of earlier
+parts' entries of the segment that is continued in the part.
 
 Source        Blelloch, Heroux and Zagha, "Segmented operations for sparse matrix computation on vector multiprocessors"; parts
               after Merrill and Garland (merge path)

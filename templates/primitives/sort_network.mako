@@ -1,8 +1,8 @@
 <%doc>
 Sort ranges of elements; a lane has `registers` elements of a range in registers. Ranges "segments": the segments of `bins` lists,
-of up to `longest` elements by `lanes` lanes and shorter ones by fewer. Ranges "tiles": tiles of `tile` elements of segments that are
-cut, by `lanes` lanes; tiles of segments that take an odd number of merge rounds afterwards go to spare. A network does not keep the
-order of equal elements: keys alone need none; with values, pairs of a key and its place are sorted.
+of up to `longest` elements by `lanes` lanes and shorter ones by fewer. Ranges "tiles": tiles of `tile` elements of segments that
+are cut, by `lanes` lanes; tiles of segments that take an odd number of merge rounds afterwards go to spare. A network does not
+keep the order of equal elements: keys alone need none; with values, pairs of a key and its place are sorted.
 
 Source        Hou et al., "Fast segmented sort on GPUs" (sorting in registers); the network: Batcher's bitonic one, all of whose
               comparisons ascend where the first step of each merge compares mirror images

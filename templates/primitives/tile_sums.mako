@@ -1,6 +1,6 @@
 <%doc>
-The sum of each tile of `tile` adjacent entries: the first part of a scan. Entries are values; with `runs` an entry is 1 where a run
-of equal keys begins, else 0. `by_key`: the sum of the entries with the last key of the tile.
+The sum of each tile of `tile` adjacent entries: the first part of a scan. Entries are values; with `runs` an entry is 1 where a
+run of equal keys begins, else 0. `by_key`: the sum of the entries with the last key of the tile.
 
 Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphics processors"; Merrill and Grimshaw, "Parallel
               scan for stream architectures"

@@ -20,7 +20,7 @@ from clsparse_py import BuildError
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.matrix_files import read_matrix
 from clsparse_py._command import demo
-from clsparse_py._ground.console import plain
+from clsparse_py._ground.console import make_console
 
 pytestmark = pytest.mark.any_platform
 
@@ -35,7 +35,7 @@ def case_of(matrix: Any, name: str = "a") -> demo.Case:
 
 
 def consoles(width: int = 100) -> tuple[Console, Console]:
-    return plain(file=io.StringIO(), width=width), plain(file=io.StringIO(), width=width)
+    return make_console(file=io.StringIO(), width=width), make_console(file=io.StringIO(), width=width)
 
 
 def text(console: Console) -> str:

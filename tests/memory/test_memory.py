@@ -337,7 +337,7 @@ def test_events_stay_alive_as_long_as_a_list_of_them(own: cl.CommandQueue) -> No
         note_written(array, cl.enqueue_marker(own))
         array.add_event(cl.enqueue_marker(own))
         own.finish()
-        transfer.pending(own, array if view is None else view)
+        transfer.find_pending_events(own, array if view is None else view)
         assert not array.events
         assert was == before
     gates = [cl.UserEvent(own.context) for _ in range(_MAX_EVENTS)]

@@ -9,7 +9,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._device.device import describe
 from clsparse_py._matrix.convert import Convert, convert
-from clsparse_py._run.transfer import contexts_match, from_host, on_host, pending
+from clsparse_py._run.transfer import contexts_match, find_pending_events, from_host, on_host
 
 
 @pytest.mark.parametrize("copy", [False, True])
@@ -60,16 +60,16 @@ def test_pending_names_what_a_queue_does_not_order(queue: cl.CommandQueue) -> No
     other = cl.CommandQueue(queue.context, queue.device)
     unordered = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     array = cl_array.empty(queue, 3, np.int32)
-    assert pending(queue, array) is None
+    assert find_pending_events(queue, array) is None
     gate = cl.UserEvent(queue.context)
     event = cl.enqueue_marker(queue, wait_for=[gate])
     array.add_event(event)
-    assert pending(queue, array) is None
-    assert pending(other, array) == [event]
-    assert pending(unordered, array) == [event]
+    assert find_pending_events(queue, array) is None
+    assert find_pending_events(other, array) == [event]
+    assert find_pending_events(unordered, array) == [event]
     gate.set_status(cl.command_execution_status.COMPLETE)
     queue.finish()
-    assert pending(other, array) is None
+    assert find_pending_events(other, array) is None
     assert not array.events
 
 

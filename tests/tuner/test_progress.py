@@ -8,7 +8,7 @@ import pytest
 from made_up import make_observation
 from rich.console import Console
 
-from clsparse_py._ground.console import plain
+from clsparse_py._ground.console import make_console
 from clsparse_py._tuner.corpus import TRAIN, Case
 from clsparse_py._tuner.progress import Progress, duration
 
@@ -30,7 +30,7 @@ def run(console: Console) -> None:
 
 def test_without_a_terminal_there_is_a_line_for_each_matrix() -> None:
     text = io.StringIO()
-    run(plain(file=text, width=80))
+    run(make_console(file=text, width=80))
     first, second = text.getvalue().splitlines()
     assert first.startswith("spmv: first in ")
     assert first.endswith("float32 method: better 2 ms (1.50x)")
@@ -39,7 +39,7 @@ def test_without_a_terminal_there_is_a_line_for_each_matrix() -> None:
 
 def test_on_a_terminal_there_is_a_bar() -> None:
     text = io.StringIO()
-    run(plain(file=text, width=160, force_terminal=True))
+    run(make_console(file=text, width=160, force_terminal=True))
     assert "2 matrices, 40 s left" in text.getvalue()
     assert "left out" not in text.getvalue()
 

@@ -15,7 +15,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.structure import OfStructure, WithValues
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
-from clsparse_py._primitives.partition import OfPath, path_shape
+from clsparse_py._primitives.partition import OfPath, fit_path_shape
 from clsparse_py._primitives.permute import Moving
 
 __all__ = [
@@ -146,7 +146,7 @@ class Rows(RowsChunked, OfPath):
         cls, device: Device, index: str, value_bytes: int, listed_type: str, few: bool, work_group: int = 128, items: int = 8
     ) -> Rows:
         """Return the kernel's record with the nearest parameters that are legal on a device."""
-        shape = path_shape(device, work_group, items, np.dtype(index).itemsize)
+        shape = fit_path_shape(device, work_group, items, np.dtype(index).itemsize)
         return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, listed_type=listed_type)
 
     @classmethod

@@ -31,7 +31,7 @@ from clsparse_py._operations.indexing.kernels import (
 from clsparse_py._operations.indexing.positions import Listed, move_to_device
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.partition import OfPath, enqueue_parts, has_few_rows
-from clsparse_py._primitives.scan import enqueue_scan, summed_tile
+from clsparse_py._primitives.scan import choose_summed_tile, enqueue_scan
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import run
 
@@ -271,7 +271,7 @@ def _share_rows(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int,
     A work-group takes as many rows as a tile of the scan has, so that the scan needs no launch for sums of tiles.
     """
     group = min(Thresholds.of(device).lengths_group, device.max_work_group)
-    tile = summed_tile(device, index, index, n + 1) or group * -(
+    tile = choose_summed_tile(device, index, index, n + 1) or group * -(
         -n // (group * device.compute_units * Thresholds.of(device).telling_groups)
     )
     return -(-n // max(tile, 1)), tile, group

@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.operands import COUNT, Operands
-from clsparse_py._primitives.scan import enqueue_scan, summed_tile
+from clsparse_py._primitives.scan import choose_summed_tile, enqueue_scan
 
 __all__ = ["Speculated", "speculate"]
 
@@ -57,7 +57,7 @@ def speculate(operands: Operands, accumulator: Merge, max_products: int) -> Spec
     built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), limits.max_speculated))
     groups, rows = kernel.groups(m), kernel.work_group // kernel.lanes
     # The kernel sums entries by the tiles of the scan of row pointers, if the scan takes such sums.
-    tile = summed_tile(chain.device, COUNT, kind.c_index, m + 1)
+    tile = choose_summed_tile(chain.device, COUNT, kind.c_index, m + 1)
     fits = tile > 0 and tile % rows == 0 and m <= limits.max_partial_sums * tile
     to_sum = tile // rows if fits else -(-groups // kernel.SLOTS)
     n_sums = -(-groups // to_sum)

@@ -23,7 +23,7 @@ from clsparse_py._operations.spmm.cuts import Cut, Groups, cut, find_groups, row
 from clsparse_py._operations.spmm.kernels import Pack, Parts
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._precision.semiring import Semiring
-from clsparse_py._run.dense_product import DenseProduct, Repeating, arguments_of, recorder_of
+from clsparse_py._run.dense_product import DenseProduct, Repeating, list_arguments, make_recorder
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recorder
 from clsparse_py._run.upgrade import Upgrade
@@ -246,7 +246,7 @@ class SpmmPlan(SetOnce, Repeating):
         # The newest event of the product waits for all other events of the product.
         note_written(y, launches.product.run(queue, (A.data, x, y), scale)[-1])
         if is_new is not None and launches.pack is None and not launches.awaits:
-            self._call = launches.product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
+            self._call = launches.product.make_call(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _pack(self, built: Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int) -> cl_array.Array:
         """Enqueue the copy of X whose columns are adjacent, and return the copy."""
@@ -309,8 +309,8 @@ class SpmmPlan(SetOnce, Repeating):
         adjacent = kind.n_columns == 1 or (x_column == 1 and kind.strides[3] == 1)
         parts, record = chain.build(requested.adapt(kind.n_columns, x_row, adjacent=adjacent))
         pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
-        recorder = recorder_of(chain, (kind.a, kind.x, arithmetic.result), scaled=kind.scaled)
-        of_product = arguments_of(recorder)
+        recorder = make_recorder(chain, (kind.a, kind.x, arithmetic.result), scaled=kind.scaled)
+        of_product = list_arguments(recorder)
         cut, arrays = self._partition(shape, recorder, arithmetic, kind.n_columns)
         n_blocks, n_columns = -(-kind.n_columns // record.columns), np.uint32(kind.n_columns)
         y_strides = tuple(map(np.int64, kind.strides[2:]))

@@ -19,7 +19,7 @@ from clsparse_py._operations.spmv.choose import Decision, KernelChoice, Share, T
 from clsparse_py._operations.spmv.features import Inspected
 from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Merge, Narrow, Streamed, Subvector
 from clsparse_py._precision.arithmetic import Arithmetic
-from clsparse_py._run.dense_product import arguments_of, recorder_of
+from clsparse_py._run.dense_product import list_arguments, make_recorder
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recorder, Recording
 from clsparse_py._run.transfer import copy_to_host, from_host
@@ -68,7 +68,7 @@ class Builder:
         """Return an empty recorder of a product."""
         arithmetic = self.arithmetic
         dtypes = np.dtype(arithmetic.a), np.dtype(arithmetic.x), arithmetic.result
-        return recorder_of(Chain(self.queue), dtypes, scaled=self.scaled)
+        return make_recorder(Chain(self.queue), dtypes, scaled=self.scaled)
 
     def _explain(self, rows: int, choice: str, built: Built, why: str) -> None:
         """Add a line to the explanation: the number of rows, their kernel, and the reason."""
@@ -397,4 +397,4 @@ class Builder:
 
 def _launch(recorder: Recorder, built: Built, work_items: int, *own_arguments: Any) -> None:
     """Record the launch of a product's kernel; ``own_arguments`` are the kernel's arguments after the operands."""
-    recorder.launch(built, -(-work_items // built.parameters.work_group), *arguments_of(recorder), *own_arguments)
+    recorder.launch(built, -(-work_items // built.parameters.work_group), *list_arguments(recorder), *own_arguments)

@@ -135,7 +135,7 @@ class SpmvPlan(SetOnce, Repeating):
     ) -> None:
         """Note that the operands of a product were checked, for `again`; ``is_new``: y was allocated for the product."""
         product, scale = self._prepare(A, x, y, alpha, beta, semiring)
-        self._call = product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
+        self._call = product.make_call(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _prepare(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring

@@ -25,7 +25,7 @@ from clsparse_py._operations.spmv.plan import SpmvPlan
 from clsparse_py._operations.spmv.speed import speeds_of
 from clsparse_py._precision.semiring import Semiring
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import contexts_match, copy_to_host, from_host, on_host, to_host
+from clsparse_py._run.transfer import allocate_result, contexts_match, copy_to_host, from_host, on_host
 
 __all__ = ["SharedExplanation", "SharedSpmvPlan", "check_queues"]
 
@@ -265,7 +265,7 @@ class SharedSpmvPlan(SetOnce):
         pending = []
         for part in self._others:
             rows = y[part.rows]
-            part_y = to_host(part.queue, rows) if scale["beta"] is None else from_host(part.queue, rows, copy=False)
+            part_y = allocate_result(part.queue, rows) if scale["beta"] is None else from_host(part.queue, rows, copy=False)
             part.run(from_host(part.queue, x, copy=False), part_y, scale)
             pending.append((part_y, rows))
         for part_y, rows in pending:

@@ -21,7 +21,7 @@ from clsparse_py._matrix.matrix import Matrix, MatrixT, Origin, Structure
 from clsparse_py._matrix.operands import values_of_result
 from clsparse_py._matrix.placement import place_part, value_dtype
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._memory.memory import allocate, form_of
+from clsparse_py._memory.memory import allocate, make_form
 from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.transpose.choose import Strategy, Thresholds, features_of, parse
 from clsparse_py._operations.transpose.kernels import AtOnce
@@ -242,7 +242,7 @@ def _record_small(
     recording = chain.worked_out((AtOnce, index, value_dtype, valued, *sizes), work_out)
     sizes_and_dtypes = (sizes[1] + 1, index), (sizes[2], index), (sizes[2], value_dtype)
     return (
-        None if recording is None else (recording, tuple(form_of(structure.context, n, dtype) for n, dtype in sizes_and_dtypes))
+        None if recording is None else (recording, tuple(make_form(structure.context, n, dtype) for n, dtype in sizes_and_dtypes))
     )
 
 
@@ -372,7 +372,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         if out is None and n and queue is self.queue and not values.offset:
             recording = self._of.get_plan((TransposePlan, dtype), lambda: record_permute(Chain(queue), index, dtype, n))
             note_asked(recording.kernels)
-            form = form_of(self._of.context, n, dtype)
+            form = make_form(self._of.context, n, dtype)
             (target,) = recording.make(queue, purpose, (self.positions, values), (form,), allocator)
             return self._assembled(self._structure, target)
         if out is None:

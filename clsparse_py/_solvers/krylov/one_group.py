@@ -18,7 +18,7 @@ from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, numbers
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, define_numbers
 from clsparse_py._run.recording import Bound
 from clsparse_py._solvers.krylov.scaling import RESIDUAL, max_unscaled_exponent
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps
@@ -138,7 +138,7 @@ class Iterations(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype))])
+        return "\n".join([self.portability.defines, *define_numbers(np.dtype(self.dtype))])
 
     @override
     def arguments(self) -> Mapping[str, object]:

@@ -23,7 +23,7 @@ from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._memory.memory import allocate, submit
-from clsparse_py._precision.arithmetic import Arithmetic, numbers
+from clsparse_py._precision.arithmetic import Arithmetic, define_numbers
 from clsparse_py._run.launch import Chain, enqueue_fill
 from clsparse_py._run.recording import Bound
 from clsparse_py._solvers.krylov.thresholds import Thresholds
@@ -155,7 +155,7 @@ class Sweep(Parameters):
     @override
     def prelude(self) -> str:
         addition = ("fmax(a, b)",) if self.vector_pass.largest else ()
-        return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype), *addition)])
+        return "\n".join([self.portability.defines, *define_numbers(np.dtype(self.dtype), *addition)])
 
     @override
     def arguments(self) -> Mapping[str, object]:

@@ -265,10 +265,10 @@ class Esc:
         if row_entries:
             enqueue_segmented_merge(chain, (*row_entries, entry_products), source, target, part.n)
         else:
-            numbers, sorted_numbers = (source[1], target[1]) if numbered else (None, None)
-            bits = 0, state.column_bits + part.row_bits
-            enqueue_radix_sort(chain, source[0], target[0], numbers, sorted_numbers, part.n, bits, overwrites=True)
-            del numbers, sorted_numbers
+            enqueue_radix_sort(
+                chain, source[0], target[0], source[1] if numbered else None, target[1] if numbered else None,
+                part.n, (0, state.column_bits + part.row_bits), overwrites=True,
+            )  # fmt: skip
         del source, entry_slot, row_entries
 
         runs_before, tile_first = self._find_runs(chain, product, rows, state, part, target, counts)
