@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -95,19 +96,14 @@ class Workspace:
         return array
 
 
-class counting:  # noqa: N801 - used as a function is
+@contextmanager
+def counting(workspace: Workspace | None) -> Iterator[None]:
     """Count this thread's allocations inside the block as part of a workspace; with None, as for results, count nothing."""
-
-    __slots__ = ("_token", "_workspace")
-
-    def __init__(self, workspace: Workspace | None) -> None:
-        self._workspace = workspace
-
-    def __enter__(self) -> None:
-        self._token = _current.set(self._workspace)
-
-    def __exit__(self, *_: object) -> None:
-        _current.reset(self._token)
+    token = _current.set(workspace)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 def suffices(phase: Callable[[], None]) -> bool:

@@ -286,6 +286,15 @@ def prepare_output(
     """
     if out is None:
         return Output(allocate(chain.queue, "the result", n, dtype, operands[0].allocator if operands else None), None)
+    _check_output(chain, name, out, n, dtype)
+    is_in_place = in_place is not None and in_place.dtype == dtype and in_place.base_data == out.base_data
+    if out.offset or any(overlap(out, operand) for operand in operands if not (is_in_place and operand is in_place)):
+        return Output(chain.scratch(n, dtype), out)
+    return Output(out, None)
+
+
+def _check_output(chain: Chain, name: str, out: Any, n: int, dtype: np.dtype[Any]) -> None:
+    """Raise an error unless ``out`` is a contiguous, writable array of ``n`` entries of a dtype in the chain's context."""
     if not isinstance(out, cl_array.Array):
         raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(out).__name__}")
     if out.shape != (n,):
@@ -300,10 +309,6 @@ def prepare_output(
         raise ValueError(f"{name}: must begin at a multiple of {dtype.itemsize} bytes in its buffer, begins at {out.offset}")
     require_inside(name, out)
     require_writable(out, name)
-    is_in_place = in_place is not None and in_place.dtype == dtype and in_place.base_data == out.base_data
-    if out.offset or any(overlap(out, operand) for operand in operands if not (is_in_place and operand is in_place)):
-        return Output(chain.scratch(n, dtype), out)
-    return Output(out, None)
 
 
 def split_outputs(out: Any, second: bool) -> tuple[Any, Any]:
