@@ -89,20 +89,20 @@ def test_bad_outputs(queue: cl.CommandQueue) -> None:
 
 def test_pairs_of_outputs(queue: cl.CommandQueue) -> None:
     a = cl_array.zeros(queue, 3, np.int32)
-    assert arguments.pair_of_outputs(None, second=True) == (None, None)
-    assert arguments.pair_of_outputs(a, second=False) == (a, None)
-    assert arguments.pair_of_outputs((a[:2], a[2:]), second=True)[1].shape == (1,)
+    assert arguments.split_outputs(None, second=True) == (None, None)
+    assert arguments.split_outputs(a, second=False) == (a, None)
+    assert arguments.split_outputs((a[:2], a[2:]), second=True)[1].shape == (1,)
     for bad in (a, (a,), [a, a], (a, a, a)):
         with pytest.raises(TypeError, match=r"out: must be a tuple \(keys, values\), is "):
-            arguments.pair_of_outputs(bad, second=True)
+            arguments.split_outputs(bad, second=True)
 
 
 def test_operands_are_not_copied_without_need(queue: cl.CommandQueue) -> None:
     a = cl_array.to_device(queue, np.arange(6, dtype=np.int32))
-    assert arguments.keys(queue, "keys", a) is a
-    assert arguments.values(queue, "values", a[:3], beside=("keys", 3)).base_data is a.base_data
+    assert arguments.prepare_keys(queue, "keys", a) is a
+    assert arguments.prepare_values(queue, "values", a[:3], beside=("keys", 3)).base_data is a.base_data
     for part in (slice(1, None), slice(None, None, 2), slice(None, None, -1)):
-        placed = arguments.keys(queue, "keys", a[part])
+        placed = arguments.prepare_keys(queue, "keys", a[part])
         assert placed.base_data is not a.base_data
         assert placed.offset == 0
         np.testing.assert_array_equal(placed.get(), np.arange(6)[part])
@@ -113,14 +113,14 @@ def test_a_result_beside_its_operands(queue: cl.CommandQueue) -> None:
     chain = Chain(queue)
 
     def written(out: cl_array.Array | None, **options: Any) -> cl_array.Array:
-        return arguments.output(chain, "out", out, 3, np.dtype(np.int32), a, **options).array
+        return arguments.prepare_output(chain, "out", out, 3, np.dtype(np.int32), a, **options).array
 
     assert written(b[:3]).base_data is b.base_data
     assert written(a[:3], in_place=a).base_data is a.base_data
     # Apart: what shares its buffer with an operand, or begins inside it.
     for out in (a[:3], a[3:], b[1:4]):
         assert written(out).base_data not in (a.base_data, b.base_data)
-    fresh = arguments.output(chain, "out", None, 3, np.dtype(np.int32), a)
+    fresh = arguments.prepare_output(chain, "out", None, 3, np.dtype(np.int32), a)
     assert fresh.deliver(chain) is fresh.array
 
 
