@@ -96,15 +96,7 @@ class RadixCount(_OfPositions):
 
     @override
     def arguments(self) -> dict[str, object]:
-        return {
-            "work_group": self.work_group,
-            "word": OPENCL_TYPES[self.word],
-            "bits": self.bits,
-            "tile": self.tile,
-            "tiles": self.tiles,
-            "few": self.few,
-            "unroll": 8,
-        }
+        return {**super().arguments(), "word": OPENCL_TYPES[self.word], "unroll": 8}
 
 
 @dataclass(frozen=True)
@@ -139,7 +131,7 @@ class RadixStarts(Parameters):
 
     @override
     def arguments(self) -> dict[str, object]:
-        return {"work_group": self.work_group, "bits": self.bits, "items": _COUNTS, "wide": _is_wide(self.index)}
+        return {**super().arguments(), "items": _COUNTS, "wide": _is_wide(self.index)}
 
 
 class RanksTiles(Parameters):
@@ -275,22 +267,15 @@ class RadixScatter(RanksTiles):
     @override
     def arguments(self) -> dict[str, object]:
         return {
-            "work_group": self.work_group,
+            **super().arguments(),
             "word": OPENCL_TYPES[self.word],
             "result": OPENCL_TYPES[self.result],
-            "bits": self.bits,
-            "items": self.items,
             "tile": self.tile,
             "match_width": self.match_width,
             "pool_bytes": self.pool_bytes,
-            "few": self.few,
             "entry_parts": self.parts(self.entry_bytes),
             "value_parts": self.parts(self.value_bytes),
-            "source": self.source,
-            "first": self.first,
-            "last": self.last,
             "value": _name_values(self.value_bytes, self.positions),
-            "pointers": self.pointers,
             "wide": _is_wide(self.index),
         }
 
@@ -317,7 +302,7 @@ class RadixChunkCount(_OfPositions):
 
     @override
     def arguments(self) -> dict[str, object]:
-        return {"work_group": self.work_group, "word": OPENCL_TYPES[self.word]}
+        return {**super().arguments(), "word": OPENCL_TYPES[self.word]}
 
     @classmethod
     @override
@@ -345,10 +330,6 @@ class RadixChunkStarts(_OfPositions):
     @override
     def name(self) -> str:
         return f"radix_chunk_starts_{self.step}_{self.index}_wg{self.work_group}"
-
-    @override
-    def arguments(self) -> dict[str, object]:
-        return {"work_group": self.work_group, "step": self.step}
 
 
 @kernel
