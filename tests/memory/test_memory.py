@@ -532,7 +532,7 @@ def test_arrays_of_the_host_that_are_too_large_are_refused_at_once(own: cl.Comma
     """Before they are copied: of 2^31 rows that took 43 s."""
     monkeypatch.setattr(arena_of(own).pool, "largest", 1 << 20)
     copied: list[int] = []
-    for name in ("in_place", "allocate"):
+    for name in ("works_in_place", "allocate"):
         monkeypatch.setattr(transfer, name, lambda *given, **_: copied.append(len(given)))
     with pytest.raises(MemoryError, match=r"4,000,004 bytes; .* allows 1,048,576 in one array"):
         csr_array((1_000_000, 3), queue=own)
