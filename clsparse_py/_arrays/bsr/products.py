@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -61,33 +62,30 @@ def enqueue_product(
     parts = (_get_row_parts(structure, queue),) if chain.device.lanes_are_loops else ()
     device, index, item = chain.device, indptr.dtype.type, x.dtype.itemsize
     offset, y_offset = np.uint64(x.offset // item), np.uint64(y.offset // y.dtype.itemsize)
-    n_rows = structure.shape[0]
-    n = parts[0].size - 1 if parts else n_rows
-    operands = indptr, indices, blocks, x
+    n = parts[0].size - 1 if parts else structure.shape[0]
+    operands, size = (indptr, indices, blocks, x), (rows, columns)
     types = blocks.dtype, x.dtype, indptr.dtype
 
     def arithmetic() -> Arithmetic:
         """Return the types of the product: of A, x and the indices."""
         return Arithmetic(*map(name_of, types))
 
-    if x.ndim == 1 and (x.size < 2 or x.strides[0] == item):
-        if parts:
-            key = ProductChunked, types, rows, columns
-            built, _ = chain.build_once(key, lambda: ProductChunked.legal(device, arithmetic(), rows, columns))
-            chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
-        else:
-            slices = Product.choose_slices(device, rows, columns, indices.size / max(n_rows, 1))
-            built, built_record = chain.build_once(
-                (Product, types, rows, columns, slices), lambda: Product.legal(device, arithmetic(), rows, columns, slices)
-            )
-            teams = built_record.work_group // (rows * columns * slices)
-            chain.launch(built, -(-n // teams), index(n), *operands, offset, y, y_offset)
+    is_vector = x.ndim == 1 and (x.size < 2 or x.strides[0] == item)
+    if is_vector and parts:
+        built, _ = chain.build_once((ProductChunked, types, *size), lambda: ProductChunked.legal(device, arithmetic(), *size))
+        chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
+    elif is_vector:
+        kind = *size, Product.choose_slices(device, *size, indices.size / max(n, 1))
+        built, of_teams = chain.build_once((Product, types, *kind), lambda: Product.legal(device, arithmetic(), *kind))
+        teams = of_teams.work_group // math.prod(kind)
+        chain.launch(built, -(-n // teams), index(n), *operands, offset, y, y_offset)
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
         steps = [step // item for step in (*x.strides, item)[:2]]
         # The kernel is the same for more columns: OpenCL vectors have fewer values.
-        kind = rows, columns, min(n_columns, MAX_ENTRIES), steps[1] == 1
-        built, of_columns = chain.build_once((Columns, types, *kind), lambda: Columns.legal(device, arithmetic(), *kind))
+        columns_kind = *size, min(n_columns, MAX_ENTRIES), steps[1] == 1
+        key = Columns, types, *columns_kind
+        built, of_columns = chain.build_once(key, lambda: Columns.legal(device, arithmetic(), *columns_kind))
         groups = n if parts else -(-n * n_columns // of_columns.work_group)
         chain.launch(built, groups, index(n), np.uint32(n_columns), *map(np.int64, steps), offset, *parts, *operands, y, y_offset)
     chain.finish(y)
