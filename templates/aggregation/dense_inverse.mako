@@ -5,8 +5,8 @@ mirrored.
 Source        Goodnight, "A tutorial on the SWEEP operator"
 Index space   one work-group, on CPU devices of one work-item; rows are shared by teams of lanes
 Inputs        a structure in canonical format, of n rows; column: room for n entries
-Output        inverse: n x n, row by row; report: the least and the largest pivot, the largest entry of the matrix, and the largest
-              entry of its difference from its conjugate transpose. The inverse counts if the least pivot is well above 0
+Output        inverse: n x n, row by row; report: the least and the largest pivot, the largest entry of the matrix, and the
+              largest entry of its difference from its conjugate transpose. The inverse counts if the least pivot is well above 0
 Local memory  none for a work-group of one work-item; else a column of `most` numbers, and a number for each work-item
 Result        deterministic
 </%doc>

@@ -4,8 +4,8 @@ tests its neighbours in their order, and stops at the first hit.
 
 Source        bottom-up step of Beamer, Asanovic and Patterson, Direction-Optimizing Breadth-First Search
 Index space   work-items that stride over the vertices, or take adjacent ones: `spread` says which
-Inputs        the vertices that lead to each vertex; seen_before: a byte for each vertex, whether the last step has seen it; levels:
-              -1 for unseen vertices; first: whether this launch is the step's first one; number: the step's
+Inputs        the vertices that lead to each vertex; seen_before: a byte for each vertex, whether the last step has seen it;
+              levels: -1 for unseen vertices; first: whether this launch is the step's first one; number: the step's
 Output        levels, parents; seen: the bytes of this step; new_flags[place]: 1 if the step has seen new vertices
 Local memory  none
 Result        exact: the parent is the first in the order of the vertex's entries
