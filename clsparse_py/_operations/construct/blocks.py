@@ -10,7 +10,9 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py._build.built import Built
 from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
@@ -136,19 +138,19 @@ def stack(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any]
     return data, indices, indptr
 
 
-class _Kernels:
-    """The kernels that rows of one, two and more (3) blocks need; all are built before one of them is enqueued."""
-
-    def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> None:
-        group, name, value_bytes = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
-        if 1 in blocks:
-            self.alone, _ = chain.build(BlockAlone(group, name, value_bytes))
-        if 2 in blocks:
-            self.pair, _ = chain.build(BLOCK_PAIR.record(group, name))
-        if blocks & {0, 3}:
-            self.rows, _ = chain.build(BlockRows(group, name))
-        if blocks & {2, 3}:
-            self.entries, _ = chain.build(BlockEntries(work_group_of(chain.device), name, value_bytes))
+def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> dict[str, Built]:
+    """Build the kernels that rows of one, two and more (3) blocks need, all before one of them is enqueued."""
+    group, name, value_bytes = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
+    records: dict[str, Parameters] = {}
+    if 1 in blocks:
+        records["alone"] = BlockAlone(group, name, value_bytes)
+    if 2 in blocks:
+        records["pair"] = BLOCK_PAIR.record(group, name)
+    if blocks & {0, 3}:
+        records["rows"] = BlockRows(group, name)
+    if blocks & {2, 3}:
+        records["entries"] = BlockEntries(work_group_of(chain.device), name, value_bytes)
+    return {kernel_name: chain.build(record)[0] for kernel_name, record in records.items()}
 
 
 def _enqueue_rows(
@@ -156,7 +158,7 @@ def _enqueue_rows(
 ) -> None:
     """Enqueue the kernels for all rows of blocks; arguments are the parts of all blocks, then the kinds of the rows."""
     *parts, rows = parts_and_rows
-    kernels = _Kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
+    kernels = _build_kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
     result, first_row, first_entry, first_block, i = (data, indices, indptr), 0, 0, 0, 0
     while i < len(rows):
         # One launch copies two blocks that have no neighbours.
@@ -174,7 +176,13 @@ def _enqueue_rows(
 
 
 def _enqueue_row(
-    chain: Chain, kernels: _Kernels, row: _RowKind, of_blocks: list[Parts], result: Parts, first_row: int, first_entry: int
+    chain: Chain,
+    kernels: dict[str, Built],
+    row: _RowKind,
+    of_blocks: list[Parts],
+    result: Parts,
+    first_row: int,
+    first_entry: int,
 ) -> None:
     """Enqueue the kernels for a row of two or more blocks, from a first row and a first entry of the result on."""
     n_rows, blocks = row
@@ -184,7 +192,7 @@ def _enqueue_row(
     base = of_index(first_entry)
     if len(blocks) == 2:
         left_pointers, right_pointers = pointers
-        chain.launch_spread(kernels.pair, n_rows + 1, base, begin, left_pointers, right_pointers, indptr)
+        chain.launch_spread(kernels["pair"], n_rows + 1, base, begin, left_pointers, right_pointers, indptr)
         # Left entries stand behind the right block's earlier rows, right entries behind the left block's same row, too.
         shifts = [(right_pointers, 0), (left_pointers, 1)]
     else:
@@ -193,18 +201,18 @@ def _enqueue_row(
         together = chain.scratch(len(blocks) * (n_rows + 1), indptr.dtype)
         for place, pointer in enumerate(pointers):
             chain.copy(together, pointer, n_rows + 1, place * (n_rows + 1))
-        groups = n_rows // kernels.rows.parameters.work_group + 1
-        chain.launch(kernels.rows, groups, *shape, base, begin, together, indptr, offsets)
+        groups = n_rows // kernels["rows"].parameters.work_group + 1
+        chain.launch(kernels["rows"], groups, *shape, base, begin, together, indptr, offsets)
         base, shifts = of_index(0), [(offsets, place * n_rows) for place in range(len(blocks))]
     for (nnz, column), block, (shift, shift_begin) in zip(blocks, of_blocks, shifts, strict=True):
-        groups, spans = divide_tiles(chain.device, nnz, kernels.entries.parameters.work_group)
+        groups, spans = divide_tiles(chain.device, nnz, kernels["entries"].parameters.work_group)
         numbers = *spans, of_index(n_rows), of_index(column), base, np.uint64(shift_begin)
-        chain.launch(kernels.entries, groups, *numbers, block[2], block[1], block[0], shift, indices, data)
+        chain.launch(kernels["entries"], groups, *numbers, block[2], block[1], block[0], shift, indices, data)
 
 
 def _enqueue_alone(
     chain: Chain,
-    kernels: _Kernels,
+    kernels: dict[str, Built],
     rows: Sequence[_RowKind],
     of_blocks: list[Parts],
     result: Parts,
@@ -223,7 +231,7 @@ def _enqueue_alone(
     of_columns = map(indptr.dtype.type, (columns[0], columns[-1]))
     arrays = (part for block in (of_blocks[0], of_blocks[-1]) for part in block[::-1])
     arguments = *numbers, *of_columns, *arrays, indptr, indices, data
-    chain.launch_spread(kernels.alone, max(n_moved, n_pointers), *arguments, groups_per_unit=limits.moving_groups_per_unit)
+    chain.launch_spread(kernels["alone"], max(n_moved, n_pointers), *arguments, groups_per_unit=limits.moving_groups_per_unit)
     if copied:
         for length, block in zip(lengths, of_blocks, strict=True):
             chain.copy(data, block[0], length, first_entry)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +12,11 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.base import on_device
 from clsparse_py._build.built import Built
+from clsparse_py._build.programs import Parameters
 from clsparse_py._formats.coordinates import regroup, rows_of
 from clsparse_py._ground.errors import warn
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import with_index
-from clsparse_py._matrix.loops import LoopKernel
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.union import canonical_parts
@@ -34,7 +33,7 @@ from clsparse_py._run.transfer import contexts_match, from_host
 
 __all__ = ["Values", "assign_to_parts", "dense_values", "sparse_values"]
 
-#: Greatest number of work-items of a work-group.
+#: Greatest number of work-items of a work-group that assigns values.
 _WORK_GROUP = 128
 
 
@@ -223,19 +222,12 @@ def _assign(
     return new_arrays, n_new
 
 
-class _Kernels(NamedTuple):
-    """The kernels of an assignment, with the records that they were built with."""
-
-    keys: tuple[Built, LoopKernel]
-    locate: tuple[Built, Locate]
-    insert: Mapping[str, tuple[Built, Insert]]
-
-
-def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> _Kernels:
+def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> dict[str, Built]:
     """Build the kernels of an assignment for an index type and a dtype of values, all before one of them runs."""
     group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), dtype.itemsize)
-    insert = {phase: chain.build(Insert(group, *types, phase)) for phase in ("new", "entries", "rows")}
-    return _Kernels(chain.build(KEYS.record(group, types[0])), chain.build(Locate(group, *types)), insert)
+    records: dict[str, Parameters] = {phase: Insert(group, *types, phase) for phase in ("new", "entries", "rows")}
+    records |= {"keys": KEYS.record(group, types[0]), "locate": Locate(group, *types)}
+    return {name: chain.build(record)[0] for name, record in records.items()}
 
 
 class _Search(NamedTuple):
@@ -254,21 +246,21 @@ class _Search(NamedTuple):
 
 
 def _enqueue_search(
-    chain: Chain, kernels: _Kernels, parts: Parts, shape: tuple[int, int], places: Places, values: Values, n: int
+    chain: Chain, kernels: dict[str, Built], parts: Parts, shape: tuple[int, int], places: Places, values: Values, n: int
 ) -> _Search:
     """Enqueue the search of n places in a matrix, and the assignment to entries at these places, in place."""
     data, indices, indptr = parts
-    keys, numbers = _enqueue_keys(chain, kernels.keys, shape, places, values, n)
+    keys, numbers = _enqueue_keys(chain, kernels["keys"], indptr.dtype, shape, places, values, n)
     is_new, belongs, counts = (chain.scratch(n + 1, dtype) for dtype in (np.uint8, indptr.dtype, indptr.dtype))
     layout = np.uint64(_count_columns(places, values)), np.int64(values.by_row), np.int64(values.by_column), np.int64(shape[1])
-    built, record = kernels.locate
     arrays = keys, numbers, values.array, indptr, indices, data, is_new, belongs
-    chain.launch(built, -(-n // record.work_group), np.uint64(n), *layout, *arrays)
+    locate = kernels["locate"]
+    chain.launch(locate, -(-n // locate.parameters.work_group), np.uint64(n), *layout, *arrays)
     return _Search(n, layout, keys, numbers, is_new, belongs, counts)
 
 
 def _enqueue_insertion(
-    chain: Chain, kernels: _Kernels, parts: Parts, values: cl_array.Array, search: _Search, n_new: int, new_arrays: Parts
+    chain: Chain, kernels: dict[str, Built], parts: Parts, values: cl_array.Array, search: _Search, n_new: int, new_arrays: Parts
 ) -> None:
     """Enqueue the insertion of new entries into a matrix, whose new parts are ``new_arrays``."""
     data, indices, indptr = parts
@@ -281,7 +273,7 @@ def _enqueue_insertion(
         ("entries", data.size, (of_new, belongs, indices, data, out_indices, out_data)),
         ("rows", indptr.size, (of_new, search.layout[-1], keys, indptr, out_indptr)),
     ):
-        chain.launch_spread(kernels.insert[phase][0], n, *arguments)
+        chain.launch_spread(kernels[phase], n, *arguments)
 
 
 def _with_wide_index(
@@ -298,17 +290,15 @@ def _count_columns(places: Places, values: Values) -> int:
 
 
 def _enqueue_keys(
-    chain: Chain, keyed: tuple[Built, LoopKernel], shape: tuple[int, int], places: Places, values: Values, n: int
+    chain: Chain, write_keys: Built, index: np.dtype[Any], shape: tuple[int, int], places: Places, values: Values, n: int
 ) -> tuple[cl_array.Array, cl_array.Array]:
     """Enqueue the sort of places by their keys, and return the sorted keys and the places' numbers."""
-    built, record = keyed
-    index = np.dtype(record.types[0])
     keys, numbers = chain.scratch(n, np.int64), chain.scratch(n, index)
     # Without a list, any array fills the kernel's argument.
     listed = keys if values.listed is None else values.listed
     axes = (*places.row.arguments(numbers), *places.column.arguments(numbers))
     layout = np.uint64(places.shape[1]), *axes, np.uint32(values.listed is not None), listed, np.int64(shape[1])
-    chain.launch_spread(built, n, *layout, keys, numbers)
+    chain.launch_spread(write_keys, n, *layout, keys, numbers)
     if places.ascend:
         return keys, numbers
     ordered, order = chain.scratch(n, np.int64), chain.scratch(n, index)
