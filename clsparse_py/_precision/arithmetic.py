@@ -27,7 +27,7 @@ __all__ = [
     "unsupported_dtype",
 ]
 
-#: Values that are moved and not computed with: an unsigned word, or a pair, by their size in bytes.
+#: OpenCL C types of values that kernels move and do not compute with: an unsigned word or a pair, by its size in bytes.
 MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 #: NumPy's dtypes that kernels take, and their types in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
 OPENCL_TYPES = {

@@ -124,7 +124,7 @@ class Tiles(Addition):
 
     @property
     def tile(self) -> int:
-        """Entries of a tile, which a work-group takes; for segments, steps of the path of segments and entries."""
+        """Entries of a tile, which a work-group scans; of a scan of segments, steps of the path of segments and entries."""
         return self.work_group * self.items
 
     @property

@@ -551,7 +551,7 @@ def radix_sort(
 
 
 def _check_bits(bits: Any, width: int) -> tuple[int, int]:
-    """Return the range of bits that count of keys of ``width`` bits: the argument ``bits`` checked, or all bits for None."""
+    """Return the range of bits by which keys of ``width`` bits are sorted: the checked argument ``bits``; all bits for None."""
     if bits is None:
         return 0, width
     try:

@@ -32,7 +32,7 @@ __all__ = [
     "inspect_segments",
 ]
 
-#: Names of the rows of counts behind those of the classes, with given runs (True) and without.
+#: Names of the totals that kernels count behind the numbers of segments of the classes, with given runs (True) and without.
 _TOTALS = {
     True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
     False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
