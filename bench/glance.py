@@ -15,7 +15,7 @@ from bench import machine, results
 from bench.report import Sheet
 from bench.times import geometric_mean, ours_of, times_of
 from clsparse_py._ground.records import dataclass
-from clsparse_py._tuner.plots import plain_ticks
+from clsparse_py._tuner.plots import set_plain_ticks
 
 RESULTS = machine.ROOT / "bench" / "results"
 PICTURE = machine.ROOT / "docs" / "figures" / "speed.svg"
@@ -135,7 +135,7 @@ def picture(lines: Sequence[Line] = PICTURED) -> Figure:
     axes.set_ylim(place + 0.8, 0.2)
     axes.set_xscale("log")
     axes.set_xlim(0.8 * min(map(min, spans)), 1.25 * max(map(max, spans)))
-    plain_ticks(axes.xaxis)
+    set_plain_ticks(axes.xaxis)
     axes.axvline(1.0, color="black", linewidth=1)
     axes.grid(axis="x", linewidth=0.4)
     figure.supxlabel(

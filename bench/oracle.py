@@ -190,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     observations = [
         operand
         for dtype in dtypes
-        for operand in checkpoint.of(tunable.operation, dtype)
+        for operand in checkpoint.select(tunable.operation, dtype)
         if operand.question in (_WHOLE, _AGAIN) and operand.case in names and "auto" in operand.times
     ]
     write_text(parsed.out, as_text(results(device, observations, parsed.commit)) + "\n")

@@ -12,8 +12,7 @@ from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device
 from clsparse_py._operations.spmv import KernelChoice, Scheme, SpmvPlan
 from clsparse_py._operations.spmv.choose import Decision
-from clsparse_py._tuner.spmv_problem import Subject
-from clsparse_py._tuner.spmv_tunable import SpmvTunable
+from clsparse_py._tuner.spmv_tunable import SpmvTunable, Subject
 
 # The question whose labels are whole products.
 _WHOLE = "whole"

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from bench.results import Document
 from bench.times import BEST_OF_CUSPARSE, best_peer, ours_of, times_of
-from clsparse_py._tuner.plots import legend_beside, literal, plain_ticks
+from clsparse_py._tuner.plots import add_legend, escape_dollars, set_plain_ticks
 
 # Okabe and Ito's colours; markers tell contestants apart too.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
@@ -32,13 +32,13 @@ def share_plot(entries: Sequence[Document], way: str, what: str) -> Figure | Non
         marker = "D" if ours else _MARKERS[number % len(_MARKERS)]
         axes.scatter(across, down, label=name, marker=marker, s=46 if ours else 30, color=colour, zorder=3 if ours else 2)
     axes.axvline(1.0, color="grey", linewidth=0.8)
-    axes.set_yticks(range(len(entries)), [literal(_label(entry)) for entry in entries])
+    axes.set_yticks(range(len(entries)), [escape_dollars(_label(entry)) for entry in entries])
     axes.invert_yaxis()
     axes.set_xlim(left=0)
     axes.grid(axis="y", linewidth=0.4)
     axes.set_xlabel("share of the copy bandwidth (minimal bytes)")
     axes.set_title(what)
-    legend_beside(figure)
+    add_legend(figure)
     return figure
 
 
@@ -50,7 +50,7 @@ def ratio_plot(entries: Sequence[Document], way: str, what: str) -> Figure | Non
         times = times_of(entry, way)
         peer = best_peer(times)
         if peer is not None and own in times:
-            bars.append((literal(_label(entry)), times[peer] / times[own], peer))
+            bars.append((escape_dollars(_label(entry)), times[peer] / times[own], peer))
     if not bars:
         return None
     figure = Figure(figsize=(9, 1.6 + 0.28 * len(bars)), layout="constrained")
@@ -63,7 +63,7 @@ def ratio_plot(entries: Sequence[Document], way: str, what: str) -> Figure | Non
             f" {ratio:.2f}  {peer} ", (ratio, row), va="center", ha="left" if ratio >= 1 else "right", fontsize="x-small"
         )
     axes.set_xscale("log")
-    plain_ticks(axes.xaxis)
+    set_plain_ticks(axes.xaxis)
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.margins(x=0.3)
     axes.invert_yaxis()

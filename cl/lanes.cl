@@ -1,10 +1,10 @@
 // Exchange between lanes: consecutive work-items of one work-group.
 //
-// lanes_xor_u32(x, m): the x of the lane whose number differs from ours in bit m; m a power of two below LANE_WIDTH.
-//                      Every lane of the sub-group has to call it.
+// lanes_xor_u32(x, m): the x of the lane whose number differs in bit m from that of this lane; m is a power of two below LANE_WIDTH.
+//                      Every lane of the sub-group has to call lanes_xor_u32.
 //
-// The device's capabilities choose the implementation that is compiled; kernels do not depend on it. LANE_WIDTH is the verified lane
-// width. It is 1 where values go through local memory alone: then there is no lanes_xor_u32, and kernels use box_xor.
+// The device's capabilities choose the compiled implementation; kernels do not depend on it. LANE_WIDTH is the verified lane width.
+// LANE_WIDTH is 1 if values go through local memory alone: then there is no lanes_xor_u32, and kernels use box_xor.
 #ifndef LANE_WIDTH
     #error "lanes.cl needs LANE_WIDTH: how many lanes exchange values, 1 for none"
 #endif

@@ -1,13 +1,13 @@
-// Equal values among lanes, and the order of local memory between them.
+// Equal values among lanes, and the order of lanes' accesses to local memory.
 //
-// MATCH_WIDTH consecutive work-items are lanes of one another; it is a power of two, at most 32, and divides the work-group size.
+// A team is MATCH_WIDTH consecutive work-items, its lanes; MATCH_WIDTH is a power of two, at most 32, and divides the work-group size.
 //
-// lanes_fence():        writes to local memory by lanes before it are visible to the others after it.
-// lanes_match(box, x):  which lanes call it with the same x: bit i for lane i; a lanes_fence too. box holds a uint for each
-//                       work-item, and is used again only after another lanes_fence. x has MATCH_BITS bits.
-// lanes_any(x):         whether x holds in a lane. Only with MATCH_BY_PTX, whose compiler then sees that lanes agree.
-// computed_now(x), computed_now_64(x): forces the compiler to compute x, of 32 or 64 bits, here: compilers that compute as late as
-//                       they can keep the operands instead, and run out of registers.
+// lanes_fence():        a lane's writes to local memory before the fence are visible to all lanes of the team after the fence.
+// lanes_match(box, x):  the set of the team's lanes with the same x, as bits: bit i for lane i; includes a lanes_fence. box holds a
+//                       uint for each work-item, and is used again only after another lanes_fence. x has MATCH_BITS bits.
+// lanes_any(x):         whether x is true in any lane of the team. Only with MATCH_BY_PTX, whose compiler then sees that lanes agree.
+// computed_now(x), computed_now_64(x): forces the compiler to compute x, of 32 or 64 bits, here: a compiler that computes x as late
+//                       as possible keeps the operands of x instead, and runs out of registers.
 //
 // The whole work-group has to call these functions: on devices without instructions for them, they use local memory and barriers.
 #if !defined(MATCH_WIDTH) || !defined(MATCH_BITS)

@@ -81,7 +81,7 @@ def header_of(device: cl.Device) -> Path | None:
 
 def install() -> None:
     """Make this process build such kernels so from now on."""
-    build, result = programs._kernel, functools.cache(header_of)
+    build, result = programs._build_kernel, functools.cache(header_of)
 
     def kernel(context: cl.Context, device: cl.Device, parameters: Parameters, source: str) -> tuple[cl.Program, cl.Kernel]:
         header = result(device)
@@ -90,4 +90,4 @@ def install() -> None:
         told: Any = SimpleNamespace(name=parameters.name, options=(*parameters.options, f"-D{READ}"))
         return build(context, device, told, _declarations(header).before(source))
 
-    programs._kernel = kernel
+    programs._build_kernel = kernel

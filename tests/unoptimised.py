@@ -57,7 +57,7 @@ def _choices(record: object, field: str = "") -> Iterator[tuple[str, object]]:
 
 def install() -> None:
     """Make this process build such kernels so from now on."""
-    build, choices = programs._kernel, Choices()
+    build, choices = programs._build_kernel, Choices()
 
     def kernel(context: cl.Context, device: cl.Device, parameters: Parameters, source: str) -> tuple[cl.Program, cl.Kernel]:
         gains = device.type & cl.device_type.CPU
@@ -68,4 +68,4 @@ def install() -> None:
         unoptimised: Any = SimpleNamespace(name=parameters.name, options=(*parameters.options, "-cl-opt-disable"))
         return build(context, device, unoptimised, source)
 
-    programs._kernel = kernel
+    programs._build_kernel = kernel

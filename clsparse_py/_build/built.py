@@ -1,6 +1,6 @@
-"""Kernels that were built: their kernel objects, how arguments are set, and how they are launched.
+"""Built kernels: their kernel objects, the setting of arguments, and launches.
 
-This is the only module that launches.
+This is the only module that launches kernels.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__ = ["Built", "Launch", "Numbers", "Repeated", "enqueue_kernel"]
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel that a device took: the program, and the record that it was built from after any adaptation.
+    """A built kernel: the program, and the record that the kernel was built from after any adaptation.
 
     Attributes
     ----------
     program : pyopencl.Program
     parameters : Parameters
-        May have a smaller work-group or lane width than was asked for.
+        The record, which may have a smaller work-group or lane width than the requested one.
     preferred_multiple : int
         The multiple of work-items that the device prefers for this kernel.
     options : tuple of str
-        Of the compiler: those of the record, and what the device was found to need for this kernel.
+        Compiler options: those of the record, and one that avoids spills of registers.
     """
 
     program: cl.Program
@@ -43,11 +43,11 @@ class Built:
     preferred_multiple: int
     options: tuple[str, ...] = ()
     _idle: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
-    # When the kernel was asked for last: a count of requests.
+    # The count of requests for kernels at the last request for this one.
     _used: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     def sizes(self, groups: int) -> tuple[tuple[int], tuple[int]]:
-        """Return the global and the local size of so many work-groups."""
+        """Return the global and the local size of a launch of some work-groups."""
         group = self.parameters.work_group
         return (groups * group,), (group,)
 
@@ -58,9 +58,9 @@ class Built:
         arguments: Sequence[Any],
         wait_for: list[cl.Event] | None = None,
     ) -> cl.Event:
-        """Enqueue the kernel with these arguments; ``sizes`` are those of `sizes`.
+        """Enqueue the kernel with some arguments and the sizes of `sizes`.
 
-        Kernel objects are kept (quirk 16). Two threads never share one.
+        Kernel objects are kept (quirk 16), and no two threads share a kernel object.
         """
         try:
             kernel = self._idle.pop()
@@ -83,24 +83,24 @@ class Built:
         arguments: Sequence[Any],
         wait_for: list[cl.Event] | None,
     ) -> tuple[cl.Kernel, cl.Event]:
-        """Enqueue a kernel object which an attempt failed with, or another if that may help; return it with the event."""
+        """Enqueue a kernel object again after an error, or a new one if that may help; return the kernel object and the event."""
         if isinstance(error, cl.LogicError) and error.code == cl.status_code.INVALID_KERNEL_ARGS:
-            # Quirk 18: the kernel may have had shared virtual memory where it is given none now.
+            # Quirk 18: an argument of the kernel object may have been shared virtual memory, and be no memory now.
             kernel = self.make_kernel(arguments)
         return kernel, submit(kernel, enqueue_kernel, queue, kernel, sizes, wait_for)
 
     def make_kernel(self, arguments: Sequence[Any]) -> cl.Kernel:
-        """Return a new kernel object with these arguments, which takes others of their types."""
+        """Return a new kernel object with some arguments set; later arguments are of the same types."""
         kernel = cl.Kernel(self.program, self.parameters.name)
-        # Without types PyOpenCL tries each argument's (quirk 36).
+        # Without types of arguments PyOpenCL finds them out by trial (quirk 36).
         kernel.set_arg_types([argument.dtype if isinstance(argument, np.generic) else None for argument in arguments])
         kernel.set_args(*arguments)
         return kernel
 
     def take(self, arguments: Sequence[Any]) -> cl.Kernel:
-        """Return a kernel object with these arguments, which is the caller's until it is put back.
+        """Return a kernel object with some arguments set, which belongs to the caller until it is put back.
 
-        To make one takes the host some 0.25 ms. Without memory for an argument it is a new one: quirk 18.
+        A new kernel object costs the host some 0.25 ms. With an argument None the kernel object is new: quirk 18.
         """
         if any(argument is None for argument in arguments):
             return self.make_kernel(arguments)
@@ -116,7 +116,7 @@ class Built:
         self._idle.append(kernel)
 
 
-#: The numbers among a recording's arguments. Compared by identity: equal values have to come in the same tuple.
+#: The numbers among a recording's arguments, a tuple that is compared by identity.
 Numbers = tuple[np.generic, ...]
 
 
@@ -129,11 +129,11 @@ class Launch:
     ----------
     built : Built
     groups : int
-        Work-groups.
+        Number of work-groups.
     sizes : tuple
-        Those of `Built.sizes`.
+        The sizes of `Built.sizes`.
     pick : callable
-        Picks its arguments from the table.
+        Returns the launch's arguments from the table.
     """
 
     __slots__ = ("_idle", "_pick_arrays", "_places", "built", "groups", "pick", "sizes")
@@ -145,7 +145,7 @@ class Launch:
         self._idle: deque[tuple[cl.Kernel, Numbers]] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, table: list[Any], numbers: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
-        """Enqueue the launch with the arguments that stand in the table, which keeps their memory."""
+        """Enqueue the launch with its arguments from the table, which keeps their memory."""
         try:
             kernel, former = self._idle.pop()
         except IndexError:
@@ -160,16 +160,16 @@ class Launch:
             event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size, None, wait_for)
         except cl.Error as error:
             kernel, event = self.built.again(error, kernel, queue, self.sizes, self.pick(table), wait_for)
-        # A kernel object is put back only if nothing was raised: else it is not known which arguments are set.
+        # After an error the arguments of a kernel object are unknown: it is not put back.
         self._idle.append((kernel, numbers))
         return event
 
     def argument_of(self, place: int) -> int | None:
-        """Return the number of the one argument that stands at a place of the table; None if it is not one."""
+        """Return the number of the launch's argument at a place of the table; None for no argument, or several."""
         return self._places.index(place) if self._places.count(place) == 1 else None
 
     def take(self, table: list[Any]) -> cl.Kernel:
-        """Return a kernel object that is set as the table has it, and is the caller's until it is put back."""
+        """Return a kernel object with the launch's arguments from the table, which belongs to the caller until it is put back."""
         try:
             kernel, _ = self._idle.pop()
         except IndexError:
@@ -178,20 +178,22 @@ class Launch:
         return kernel
 
     def put_back(self, kernels: Iterable[cl.Kernel], numbers: Numbers) -> None:
-        """Put back kernel objects on which these numbers are set."""
+        """Put back kernel objects whose last set numbers are ``numbers``."""
         self._idle.extend((kernel, numbers) for kernel in kernels)
 
 
 class Repeated:
-    """A recorded launch with kernel objects of its own: all but one argument are set once.
+    """A recorded launch with kernel objects of its own, on which all arguments but one are set once.
 
     Parameters
     ----------
     launch : Launch
     place : int
-        Of the argument that each call brings, in the table; it stands there alone.
+        Place in the table of the argument that every call sets.
+    argument : int
+        Number of that argument among the kernel's.
     numbers, constants : tuple
-        What follows the arrays in the table.
+        The part of the table behind the arrays.
     """
 
     __slots__ = ("_argument", "_constants", "_kernels", "_launch", "_numbers", "_place", "_sizes")
@@ -199,11 +201,11 @@ class Repeated:
     def __init__(self, launch: Launch, place: int, argument: int, numbers: Numbers, constants: tuple[Any, ...]) -> None:
         self._launch, self._place, self._argument = launch, place, argument
         self._numbers, self._constants, self._sizes = numbers, constants, launch.sizes
-        # Kernel objects that no thread has at the moment.
+        # Kernel objects that no thread uses at the moment.
         self._kernels: deque[cl.Kernel] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, arrays: tuple[Any, ...]) -> cl.Event:
-        """Enqueue the launch with one array's memory set anew; at all other places it is that of the first call."""
+        """Enqueue the launch with the memory of one array set; all other arguments are those of the first call."""
         try:
             kernel = self._kernels.pop()
             kernel.set_arg(self._argument, arrays[self._place])
@@ -223,28 +225,29 @@ class Repeated:
 
 
 def _make_picker(places: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """Return a function that picks from a table what stands at some places: in half of the time that a list of them takes."""
+    """Return a function that picks the arguments at some places of a table, in half of the time of a list comprehension."""
     if len(places) > 1:
         return operator.itemgetter(*places)
-    return lambda table: tuple([table[place] for place in places])  # of one place alone it would not be a tuple
+    return lambda table: tuple([table[place] for place in places])  # `itemgetter` of one place returns no tuple
 
 
 def _set_one_by_one(kernel: cl.Kernel, arguments: tuple[Any, ...]) -> None:
+    """Set some arguments of a kernel object, given as number, argument, number, argument and so on."""
     for place in range(0, len(arguments), 2):
         kernel.set_arg(arguments[place], arguments[place + 1])
 
 
-# Sets arguments, each behind its number: PyOpenCL's own way, which takes a quarter of the time.
+#: PyOpenCL's own function that sets arguments given as number, argument and so on: it takes a quarter of the time.
 _set_some: Callable[[cl.Kernel, tuple[Any, ...]], None] = getattr(cl.Kernel, "_set_arg_multi", _set_one_by_one)
 
 
 def enqueue_kernel(
     queue: cl.CommandQueue, kernel: cl.Kernel, sizes: tuple[tuple[int], tuple[int]], wait_for: list[cl.Event] | None = None
 ) -> cl.Event:
-    """Enqueue a kernel object as its arguments are set, with the sizes of `Built.sizes`.
+    """Enqueue a kernel object, whose arguments are set, with the sizes of `Built.sizes`.
 
-    Between setting arguments and the return of this function nobody else may have the kernel object, and whoever set them keeps
-    their memory: a kernel object keeps none.
+    From the setting of arguments until this function returns no other thread may use the kernel object, and the caller keeps the
+    memory of the arguments: a kernel object keeps none.
     """
     event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, sizes[0], sizes[1], None, wait_for)
     return event

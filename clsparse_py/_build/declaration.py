@@ -1,7 +1,7 @@
 """Declaration and registration of kernels.
 
-A kernel is declared in one place: a record, which names its template, and `examples` beside it. The decorator `kernel`
-registers it. The command's list of kernels, the compilers' lanes and the tests walk over what is registered.
+A kernel is declared in one place: a record, which names the kernel's template, with `examples` of the record. The decorator
+`kernel` registers the record. The command's list of kernels, the compilers' lanes and the tests walk over the registered records.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ if TYPE_CHECKING:
 
 __all__ = ["Examples", "Parameters", "Variants", "kernel", "kernels", "list_examples"]
 
-#: Records by variant, "" the one by default: "place" of the template "spmv/binning" is called "spmv/binning:place".
+#: Example records, each with its variant, "" by default: "place" of the template "spmv/binning" is called "spmv/binning:place".
 Examples: TypeAlias = "Iterator[tuple[str, Parameters]]"
-#: Fields of a record that differ from the defaults, by variant.
+#: Fields of an example record that differ from the defaults, by variant and name.
 Variants: TypeAlias = "Mapping[str, Mapping[str, Any]]"
-#: Short forms of fields in kernels' names.
+#: Short forms of fields' names in the names of kernels.
 _SHORT = {"work_group": "wg", "value_bytes": "v"}
-#: Work-items of a work-group of an example, if it says no other number.
+#: Default number of work-items of a work-group of an example record.
 _WORK_GROUP = 128
 
 
 @dataclass(frozen=True)
 class Parameters(abc.ABC):
-    """The parameters of a template, and the key under which the built kernel is kept.
+    """The parameters of a template, and the key of the built kernel in caches.
 
-    A subclass is a frozen dataclass that names its `template` and adds its fields. `prelude` is OpenCL C that goes before the
-    template's text (types, semiring, portability), `arguments` what the template is rendered with.
+    A subclass is a frozen dataclass that names its `template` and adds fields. `prelude` is the OpenCL C before the template's
+    text (types, semiring, portability), and `arguments` are the template's arguments.
 
     Attributes
     ----------
     work_group : int
-        Work-items in a work-group.
+        Number of work-items of a work-group.
     """
 
     work_group: int
 
-    #: Fields that are in the kernel's name and in the prelude, but no arguments of the template: types, as a rule.
+    #: Names of fields that are no arguments of the template, but in the kernel's name and in the prelude: mostly types.
     of_prelude: ClassVar[frozenset[str]] = frozenset((
         "work_group", "arithmetic", "portability", "index", "value_bytes", "dtype", "a", "b", "c", "t", "inner", "result", "key",
         "word", "pattern", "operation", "operator",
     ))  # fmt: skip
-    #: Variants in `examples`, of a record whose other fields follow from a device and an arithmetic.
+    #: Variants of the records of `examples`, whose other fields follow from a device and an arithmetic.
     variants: ClassVar[Variants] = {"": {}}
 
     @property
     @abc.abstractmethod
     def template(self) -> str:
-        """The template's name, such as "spmv/subvector"; of most classes an attribute, one of all their records."""
+        """The template's name, such as "spmv/subvector"; most classes have one for all their records, as an attribute."""
 
     @property
     def file(self) -> str:
-        """The name of the template's file, which is that of the template but for rows of a table."""
+        """The name of the template's file: the template's name, but for the rows of a table of kernels."""
         return self.template
 
     @property
     def name(self) -> str:
-        """The kernel's name, readable and an OpenCL C identifier: that of the template, and what the fields tell."""
+        """The kernel's name, an identifier of OpenCL C: the template's name, and the values of the record's fields."""
         parts = (_abbreviate(field.name, getattr(self, field.name)) for field in fields(self))
         return "_".join((self.template.replace("/", "_"), *filter(None, parts)))
 
@@ -78,28 +78,28 @@ class Parameters(abc.ABC):
 
     @property
     def prelude(self) -> str:
-        """OpenCL C before the template's own text."""
+        """The OpenCL C before the template's own text."""
         return ""
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Compiler options."""
+        """The compiler options of the kernel."""
         return ()
 
     @property
     def lane_width(self) -> int:
-        """Lanes across which the kernel exchanges values, as a record's portability says; 1: none."""
+        """The number of lanes across which the kernel exchanges values, by the record's portability; 1: no exchange."""
         portability: Portability | None = getattr(self, "portability", None)
         return 1 if portability is None else portability.lane_width
 
     def arguments(self) -> Mapping[str, object]:
-        """Return what the template is rendered with: numbers, strings, booleans and tuples of them; by default the fields."""
+        """Return the arguments of the template by name: numbers, strings, booleans and tuples; by default the fields."""
         return {"work_group": self.work_group, **self.own}
 
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest legal record with at most these, or None if there is none.
+        """Return the nearest legal record with at most a work-group size and a lane width; None without a legal one.
 
-        By default a work-group may have any size. Records with numbers that depend on the size have rules of their own.
+        By default a work-group may have any size. Records whose numbers depend on the size override this method.
         """
         if not work_group:
             return None
@@ -109,7 +109,7 @@ class Parameters(abc.ABC):
 
     @classmethod
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
-        """Return the fields of an example by name, as far as a device and an arithmetic tell them."""
+        """Return the fields of an example record by name, as far as they follow from a device and an arithmetic."""
         values = {
             "work_group": min(_WORK_GROUP, device.max_work_group),
             "portability": device.portability,
@@ -124,14 +124,14 @@ class Parameters(abc.ABC):
 
     @classmethod
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield the records that stand for all of the class: what the command prints, and what compilers are shown."""
+        """Yield example records that stand for all records of the class: for the command's list and for tests of compilers."""
         for variant, different in cls.variants.items():
             values = {**cls.usual(device, arithmetic), **different}
             yield variant, cls(**{**values, "work_group": min(values["work_group"], device.max_work_group)})
 
 
 def _abbreviate(name: str, value: object) -> str:
-    """Return what a kernel's name tells of a field."""
+    """Return the part of a kernel's name that stands for the value of a field."""
     if isinstance(value, bool):
         return name if value else ""
     if isinstance(value, int):
@@ -139,24 +139,26 @@ def _abbreviate(name: str, value: object) -> str:
     return value if isinstance(value, str) else getattr(value, "name", "")
 
 
-_Source: TypeAlias = "Callable[[Device, Arithmetic], Examples]"
+#: A function that yields the example records for a device and an arithmetic.
+_ExamplesOf: TypeAlias = "Callable[[Device, Arithmetic], Examples]"
 _Record = TypeVar("_Record", bound="type[Parameters]")
-_Function = TypeVar("_Function", bound=_Source)
-_sources: list[_Source] = []
+_Function = TypeVar("_Function", bound=_ExamplesOf)
+#: Functions of the registered kernels that yield their example records.
+_registered: list[_ExamplesOf] = []
 
 
 def kernel(record: _Record) -> _Record:
-    """Register the class of a record."""
-    _sources.append(record.examples)
+    """Register the kernels of a class of records."""
+    _registered.append(record.examples)
     return record
 
 
 def kernels(examples: _Function) -> _Function:
-    """Register several records that one function makes together: it yields the examples of all of them."""
-    _sources.append(examples)
+    """Register the kernels of several classes of records by a function that yields the examples of all of them."""
+    _registered.append(examples)
     return examples
 
 
-def list_examples() -> tuple[_Source, ...]:
-    """Return the functions that yield examples of the records registered so far."""
-    return tuple(_sources)
+def list_examples() -> tuple[_ExamplesOf, ...]:
+    """Return the functions that yield example records of the registered kernels."""
+    return tuple(_registered)

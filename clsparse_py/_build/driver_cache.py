@@ -1,8 +1,8 @@
 """Remove truncated files from PoCL's cache before PoCL loads them and ends the process (quirk 7).
 
-A full disk truncates files, and so does a machine that stops. Checking all entries takes too long to be done by every process. So
-each process that builds with PoCL leaves a mark file, and removes it when it ends normally, unless it met a broken entry. A
-process that finds the mark of one that has ended checks all entries.
+A full disk truncates files, and so does a machine that stops. A check of all entries takes too long for every process. So a
+process that builds with PoCL leaves a mark file, and removes the mark when it ends normally, unless it met a broken entry. A
+process that finds the mark of an ended process checks all entries.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from typing import IO
 
 try:
     import fcntl
-except ImportError:  # Windows has no locks that end with their process in the standard library
+except ImportError:  # on Windows, Python's standard library has no locks that end with their process
     fcntl = None  # type: ignore[assignment]
 
 from clsparse_py._ground import cache, cache_dirs
 
-__all__ = ["look_through", "suspect"]
+__all__ = ["remove_truncated", "keep_mark"]
 
 _log = logging.getLogger(__name__)
 
-#: The first two bits of a block of LLVM's bitcode that is not inside another block: the abbreviation ENTER_SUBBLOCK.
+#: First two bits of an outermost block of LLVM's bitcode: the abbreviation ENTER_SUBBLOCK.
 _ENTER = 1
 
 
 @functools.cache
-def look_through() -> None:
-    """Leave this process's mark; if an earlier process did not end normally, remove truncated entries. Once a process."""
+def remove_truncated() -> None:
+    """Leave this process's mark in PoCL's cache, and remove truncated entries if an earlier process did not end normally."""
     entries = cache_dirs.find_pocl_cache()
     if fcntl is None or not entries.is_dir():
         return
     try:
         marks = cache.make_folder(f"building-{hashlib.sha256(os.fsencode(entries)).hexdigest()[:16]}")
-        stale = [other for other in marks.iterdir() if _is_left(other)]
+        stale = [other for other in marks.iterdir() if _has_ended(other)]
         mark = marks / secrets.token_hex(8)
         file = mark.open("xb")
         fcntl.flock(file, fcntl.LOCK_EX)
-        atexit.register(_take_away, mark, file, os.getpid())
+        atexit.register(_remove_mark, mark, file, os.getpid())
         if stale:
             for entry in _find_truncated(entries):
                 _log.warning("%s is cut short: removed, and its kernels are built anew", entry)
@@ -57,13 +57,13 @@ def look_through() -> None:
         _log.info("PoCL's cache is not looked at: %s", error)
 
 
-def suspect() -> None:
-    """Leave this process's mark for the next one, which then checks all entries: a broken one was met."""
-    atexit.unregister(_take_away)
+def keep_mark() -> None:
+    """Keep this process's mark beyond its end after a broken entry, so that the next process checks all entries."""
+    atexit.unregister(_remove_mark)
 
 
-def _is_left(mark: Path) -> bool:
-    """Return whether the process that left a mark has ended: the system released its lock."""
+def _has_ended(mark: Path) -> bool:
+    """Return whether the process that left a mark has ended, as the system released the lock of the mark."""
     with mark.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -72,17 +72,17 @@ def _is_left(mark: Path) -> bool:
     return True
 
 
-def _take_away(mark: Path, file: IO[bytes], owner: int) -> None:
-    """Remove the mark, unless this process is a forked child of the mark's owner, which still runs."""
+def _remove_mark(mark: Path, file: IO[bytes], owner: int) -> None:
+    """Remove a mark, unless this process is a forked child of the mark's owner, which still runs."""
     if os.getpid() == owner:
         mark.unlink(missing_ok=True)
     file.close()
 
 
 def _find_truncated(entries: Path) -> Iterator[Path]:
-    """Yield the folders of programs that hold a truncated file.
+    """Yield the folders of programs in PoCL's cache that hold a truncated file.
 
-    Files beside these folders are temporary: other PoCL processes may be writing them, and none loads them.
+    Files beside these folders are temporary: other processes may be writing them, and none loads them.
     """
     for folder, _, names in os.walk(entries):
         for name in names if folder != os.fspath(entries) else ():
@@ -95,12 +95,12 @@ def _find_truncated(entries: Path) -> Iterator[Path]:
                     if is_whole(file, os.fstat(file.fileno()).st_size):
                         continue
             except OSError:
-                continue  # another process has removed it
+                continue  # another process has removed the file
             yield entries.joinpath(*path.relative_to(entries).parts[:2])
 
 
 def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
-    """Return whether a file holds complete LLVM bitcode: its last block ends where the file ends."""
+    """Return whether a file holds complete LLVM bitcode: its last block ends at the file's end."""
     if file.read(4) != b"BC\xc0\xde":
         return False
     offset = 4
@@ -110,22 +110,23 @@ def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
             return False
         begin, n_words = struct.unpack("<II", head)
         if begin & 3 != _ENTER:
-            return True  # an unknown form: not for us to judge
+            return True  # bitcode of an unknown form is not checked
         offset += 8 + 4 * n_words
         file.seek(offset)
     return offset == size
 
 
 def _is_whole_elf(file: IO[bytes], size: int) -> bool:
-    """Return whether a file holds a complete shared object: the table of sections, which comes last, is there."""
+    """Return whether a file holds a complete shared object: the file includes the table of sections, which comes last."""
     head = file.read(64)
     if len(head) < 64 or head[:4] != b"\x7fELF":
         return False
     if head[4:6] != b"\x02\x01":
-        return True  # not 64-bit little-endian: not for us to judge
+        return True  # only 64-bit little-endian files are checked
     (begin,) = struct.unpack_from("<Q", head, 0x28)
     bytes_of_one, n = struct.unpack_from("<HH", head, 0x3A)
     return bool(begin + bytes_of_one * n <= size)
 
 
+#: Functions that tell whether a file of PoCL's cache is complete, by the suffix of the file.
 _WHOLE = {".bc": _is_whole_bitcode, ".so": _is_whole_elf}

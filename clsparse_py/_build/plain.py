@@ -1,12 +1,12 @@
-"""Plain kernels: no local memory, no lanes, work-groups of one; every OpenCL device can run them.
+"""Plain kernels: no local memory, no lanes, work-groups of one work-item; every OpenCL device can run them.
 
-They are what operations choose for a device with nothing (`plainly`): a loop for each work-item, in a work-group of its own.
-While a thread is `with plain_kernels()`, `device.describe` describes its devices so, and all decisions follow.
+Operations choose plain kernels for a device that has nothing else (`plainly`): each work-item runs a loop, in a work-group of its
+own. While a thread is `with plain_kernels()`, `device.describe` describes devices this way, and all decisions follow.
 
-They take the place of kernels that a driver's compiler refuses. A function with a `door` that cannot build a kernel is called
-again, and takes plain kernels alone. If one of these is refused, too, SciPy does the operation as a whole, with copies on the
-host, where SciPy has it (`clsparse_py._arrays.doors`); else the refusal is raised. Functions build their kernels before one of these
-writes to an operand.
+Plain kernels replace kernels that a driver's compiler refuses. A function with a `door` that cannot build a kernel is called
+again with plain kernels alone. If a plain kernel is refused, too, SciPy does the operation as a whole, with copies on the host, if
+SciPy has the operation (`clsparse_py._arrays.doors`); else the refusal is raised. A function builds all of its kernels before one
+of them writes to an operand.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class _Mode(threading.local):
-    """Whether a thread's operations take plain kernels alone."""
+    """The mode of a thread: whether its operations take plain kernels alone."""
 
     on = False
 
@@ -48,7 +48,7 @@ def are_plain() -> bool:
 
 @contextmanager
 def plain_kernels() -> Iterator[None]:
-    """Have the operations of this thread take plain kernels alone."""
+    """Let the operations of this thread take plain kernels alone within a ``with`` block."""
     was_on, _mode.on = _mode.on, True
     try:
         yield
@@ -58,7 +58,7 @@ def plain_kernels() -> Iterator[None]:
 
 @functools.lru_cache(maxsize=16)
 def plainly(device: Device) -> Device:
-    """Return the description of a device as one that has nothing but global memory and work-groups of one work-item."""
+    """Return the description of a device as if it had nothing but global memory and work-groups of one work-item."""
     return replace(
         device,
         max_work_group=1,
@@ -70,15 +70,18 @@ def plainly(device: Device) -> Device:
 
 
 def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Give a function a door; ``instead`` is called as it is, if a plain kernel is refused."""
+    """Return a decorator for functions that build kernels: after a refusal plain kernels are taken, then ``instead`` is called."""
 
     def decorate(run: Callable[P, T]) -> Callable[P, T]:
+        """Return a function that falls back to plain kernels after a refusal, then to ``instead``."""
+
         @functools.wraps(run)
         def call(*arguments: P.args, **keywords: P.kwargs) -> T:
+            """Call the decorated function, if need be with plain kernels, else ``instead``."""
             try:
                 return run(*arguments, **keywords)
             except BuildError as error:
-                # A copy: an error that was raised holds what its callers had in hands.
+                # A copy, as a raised error holds the local variables of its callers.
                 refused = error.again()
             if not are_plain():
                 _log.info("%s runs by plain kernels, as %s is refused", run.__qualname__, refused.kernel)
@@ -100,5 +103,5 @@ def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]]
 
 @functools.cache
 def _warn(name: str, kernel: str) -> None:
-    """Say once a process that an operation runs on the host."""
+    """Warn once a process that an operation runs on the host, as a kernel is refused."""
     _log.warning("%s runs on the host, by SciPy, as %s is refused", name, kernel)

@@ -1,13 +1,14 @@
 """Template + parameter record -> source -> built kernel, cached in the process and on disk.
 
-This is the only module that builds programs. It knows nothing about operations or devices' capabilities: what a template needs
-to know comes in its parameter record. A built kernel is kept per context, device and record; across processes the driver's own
-cache is used where PyOpenCL knows it to be sound, and `clsparse_py._ground.cache` elsewhere. Refusals by a compiler are kept by
-`clsparse_py._build.refusals`.
+This is the only module that builds programs. It knows nothing about operations or devices' capabilities: a template's record
+holds all that the template needs. A built kernel is kept per context, device and record; across processes the driver's own cache
+is used if PyOpenCL knows it to be sound, else `clsparse_py._ground.cache`. `clsparse_py._build.refusals` keeps the refusals of
+compilers.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import os
@@ -17,6 +18,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,27 +55,28 @@ __all__ = [
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
 _Made = TypeVar("_Made")
-# Built kernels by the handles of context and device. Entries of a context go with it: its handle may then be another's.
+#: Cached kernels by the handles of context and device, and the record. When a context dies its entries go, as a later context
+#: may have the same handle.
 _built: dict[tuple[int, int, Parameters], Built] = {}
-# All built kernels: in the cache, or held by plans alone.
+#: All built kernels of the process: cached ones, and kernels that only plans hold; keys as of `_built`.
 _alive: weakref.WeakValueDictionary[tuple[int, int, Parameters], Built] = weakref.WeakValueDictionary()
-# The lists that `recording` fills, one for each ``with`` block that is open.
+#: The lists that `recording` fills, one for each open ``with`` block.
 _recorders: list[list[Built]] = []
-# Whether a group of kernels was built by `build_together`.
+#: Groups of kernels that `build_together` has built, by the handles of context and device, and the group.
 _together: dict[tuple[int, int, Hashable], bool] = {}
-# Results of `worked_out`, each with the count of requests at its last use.
+#: Results of `worked_out`, each with the count of requests at its last use.
 _worked_out: dict[tuple[int, int, Hashable], list[Any]] = {}
-# Count of requests for kernels, by which the least recently used is found.
+#: Count of requests for kernels, by which the least recently used one is found.
 _clock = itertools.count()
-# Errors of kernels that this process was refused.
+#: Errors of the kernels that were refused in this process; keys as of `_built`.
 _refused: dict[tuple[int, int, Parameters], BuildError] = {}
 #: Results of `_understates_limit` by device and work-group.
 _understated: dict[tuple[int, int], bool] = {}
-#: With this option a driver takes a source for another one than before, and finds nothing of it in its own cache.
+#: Compiler option that makes a source new to a driver's own cache.
 _ANEW = "-DBUILT_ANEW=1"
-#: With this option the size of a work-group is a hint, to which no registers are fitted (quirk 20).
+#: Compiler option that makes the required size of a work-group a hint, to which no registers are fitted (quirk 20).
 _SIZE_AS_HINT = "-Dreqd_work_group_size=work_group_size_hint"
-#: Kernels that are built at the same time, at most: a compiler takes some 100 MB of memory each.
+#: Most kernels that are built at the same time: each run of a compiler takes some 100 MB of memory.
 _AT_A_TIME = 8
 
 
@@ -81,75 +84,69 @@ _AT_A_TIME = 8
 class _Kept:
     """Limits of the kernels that a process keeps.
 
-    Drivers tell no bytes of kernels: one that has run was seen to take 1.8 MB of Intel's runtime and 1.1 MB of PoCL, many times
-    its binary, and binaries grow by what a kernel does (`docs/kept_programs.py`).
+    Drivers report no memory of kernels: a kernel that has run was seen to take 1.8 MB of Intel's runtime and 1.1 MB of PoCL, many
+    times its binary (`docs/kept_programs.py`).
 
     Attributes
     ----------
     kinds : int
-        Results of `worked_out`.
+        Most results of `worked_out`.
     kernels : int
-        Kernels, beside those of plans.
+        Most kernels, beside those that plans hold.
     """
 
     kinds: int = 1024
     kernels: int = 512
 
 
+#: The limits of the kernels that this process keeps, which tests replace.
 _KEPT = _Kept()
-# The head of a kernel, with its name: it begins a line in all rendered sources.
+#: Pattern of the head of a kernel with its name, which begins a line in all rendered sources.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
-
-
-# Products are rounded before they are added, so that bits depend on the source and the order of sums, on no compiler.
+#: First line of every source: products are rounded before they are added, so that no compiler changes the bits of a sum.
 _HEAD = "#pragma OPENCL FP_CONTRACT OFF"
 
 
 def render(parameters: Parameters) -> str:
-    """Return the OpenCL C of a kernel, includes expanded.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        Names the template and holds all that it may use.
-    """
+    """Return the OpenCL C of a record's kernel, includes expanded."""
     body = sources.fill(parameters.file, {"name": parameters.name, **parameters.arguments()})
     text = sources.expand(f"{_HEAD}\n#define WORK_GROUP {parameters.work_group}\n{parameters.prelude}\n{body.strip()}\n")
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
 def identity(device: cl.Device) -> str:
-    """Return what a device's kernels belong to: platform, device and driver, with their versions."""
+    """Return the identity of a device, to which built kernels belong: platform, device and driver, with their versions."""
     platform = device.platform
     return "\n".join((platform.name, platform.version, device.name, device.version, device.driver_version))
 
 
 def compile_source(context: cl.Context, device: cl.Device, source: str, options: tuple[str, ...] = ()) -> cl.Program:
-    """Compile OpenCL C for one device, or take what an earlier process compiled from the same.
+    """Compile OpenCL C for a device, or load the binary that an earlier process compiled from the same source.
 
     Raises
     ------
     pyopencl.RuntimeError
-        With the compiler's log, where the device's compiler refuses the source.
+        The device's compiler refuses the source; the error holds the compiler's log.
     """
     with warnings.catch_warnings():
-        # Drivers remark on every build ("optimised for 8 lanes"); the log reaches the caller where a build fails.
+        # Drivers remark on every build ("optimised for 8 lanes"); the log of a failure is in the error.
         warnings.simplefilter("ignore", cl.CompilerWarning)
         if has_src_build_cache(device):
-            driver_cache.look_through()
+            driver_cache.remove_truncated()
             return _build_program(_create_uncached(context, source), device, options)
         key = cache.key_of("program", source, *options, identity(device), cl.VERSION_TEXT)
         loaded = cache.load(key, lambda binary: _load(context, device, binary, source, options))
         if loaded is not None:
             return loaded
         program = _build_program(_create_uncached(context, source), device, options)
-        # Indexed by device, as `binaries` follows the program's own list.
+        # The order of `binaries` is that of the program's own list of devices.
         binaries = dict(zip((d.int_ptr for d in program.devices), program.binaries, strict=True))
         cache.write(key, binaries[device.int_ptr])
         return program
 
 
 def _build_program(program: cl.Program, device: cl.Device, options: tuple[str, ...]) -> cl.Program:
+    """Build a program for a device, and return the program."""
     compiled: cl.Program = program.build(list(options), devices=[device])
     return compiled
 
@@ -160,11 +157,11 @@ def _load(context: cl.Context, device: cl.Device, binary: bytes, source: str, op
     Raises
     ------
     ValueError
-        It lacks a kernel of the source.
+        The binary lacks a kernel of the source.
     pyopencl.Error
-        The driver does not take it.
+        The driver refuses the binary.
     """
-    # As in `_create_uncached`: a program that is made otherwise keeps the Python object of its context.
+    # As in `_create_uncached`: any other way to make a program keeps the Python object of its context alive.
     program = _build_program(cl.Program(cl._cl._Program(context, [device], [binary])), device, options)
     lacking = set(_KERNEL.findall(source)) - set(program.kernel_names.split(";"))
     if lacking:
@@ -173,34 +170,36 @@ def _load(context: cl.Context, device: cl.Device, binary: bytes, source: str, op
 
 
 def _create_uncached(context: cl.Context, source: str) -> cl.Program:
-    """Return a program past PyOpenCL's own binary cache (quirk 35)."""
+    """Return a program of a source, to be built past PyOpenCL's own binary cache (quirk 35)."""
     return cl.Program(cl._cl._Program(context, source))
 
 
 def _work_group_limit(kernel: cl.Kernel, device: cl.Device) -> int:
+    """Return the most work-items of a work-group that the driver allows for a kernel."""
     return int(kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device))
 
 
 class _Life:
-    """Kept by all Python objects of a context that were seen: when the last of them goes, so does what was built in it."""
+    """The life of a context, an attribute of all its Python objects: when the last of them dies, its built kernels are dropped."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
 
     def __del__(self) -> None:
-        # No lock: this runs whenever the garbage collector does. The handle is the context's until this has ended.
+        # No lock, as the garbage collector may run this method at any time. The handle stays the context's until the end of it.
         of_contexts: tuple[dict[Any, Any], ...] = (_built, _refused, _together, _worked_out)
         for store in of_contexts:
             for key in [key for key in tuple(store) if key[0] == self.handle]:
                 store.pop(key, None)
 
 
+#: Lives of the contexts that have Python objects, by handle.
 _lives: weakref.WeakValueDictionary[int, _Life] = weakref.WeakValueDictionary()
 
 
 def _handle_of(context: cl.Context) -> int:
-    """Return the handle of a context, and see to it that what is kept by it goes with the context."""
-    keeper: Any = context  # as it keeps what PyOpenCL knows of it
+    """Return the handle of a context, whose cached kernels from now on die with the context."""
+    keeper: Any = context  # typed as Any to have an attribute of ours
     try:
         life: _Life = keeper._clsparse_py
     except AttributeError:
@@ -210,7 +209,7 @@ def _handle_of(context: cl.Context) -> int:
 
 
 def _understates_limit(context: cl.Context, device: cl.Device, work_group: int) -> bool:
-    """Return whether a driver tells too small a limit (quirk 21): it takes an empty kernel that demands this size."""
+    """Return whether a driver understates the limit of work-groups (quirk 21): an empty kernel that requires the size runs."""
     key = device.int_ptr, work_group
     if key not in _understated:
         _understated[key] = _runs_empty(context, device, work_group)
@@ -218,10 +217,10 @@ def _understates_limit(context: cl.Context, device: cl.Device, work_group: int) 
 
 
 def _runs_empty(context: cl.Context, device: cl.Device, work_group: int) -> bool:
-    """Return whether a kernel that requires a work-group size runs, although the driver tells a lower limit for that kernel, too."""
+    """Return whether an empty kernel that requires a work-group size runs, although the driver reports a lower limit for it."""
     source = f"kernel __attribute__((reqd_work_group_size({work_group}, 1, 1))) void empty(global int *out) {{ }}\n"
     try:
-        # In the caller's context: to make another one takes a GPU's driver a fifth of a second.
+        # A context of its own would take a GPU's driver a fifth of a second.
         kernel = cl.Kernel(compile_source(context, device, source), "empty")
         if int(kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)) >= work_group:
             return False
@@ -237,7 +236,7 @@ def _runs_empty(context: cl.Context, device: cl.Device, work_group: int) -> bool
 
 
 def _sub_group_size(kernel: cl.Kernel, device: cl.Device, work_group: int) -> int:
-    """Return how many lanes the driver made a sub-group of this kernel, 0 where it does not say."""
+    """Return the sub-group size of a built kernel for a work-group size; 0 if the driver does not report it."""
     query = cl.kernel_sub_group_info.MAX_SUB_GROUP_SIZE_FOR_NDRANGE
     try:
         lanes: Any = kernel.get_sub_group_info(device, query, [work_group])
@@ -247,21 +246,21 @@ def _sub_group_size(kernel: cl.Kernel, device: cl.Device, work_group: int) -> in
 
 
 def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Built:
-    """Return the built kernel for a record, with a smaller work-group or lane width where the driver allows no more.
+    """Return the built kernel of a record, with a smaller work-group or lane width if the driver allows no more.
 
-    What was refused once is not tried again: not by this process, nor by others after two of them saw it.
+    A refused kernel is not built again by this process, nor by other processes after two of them saw the refusal.
 
     Parameters
     ----------
     context, device
-        Where it is to run.
+        The context and the device to build for.
     parameters : Parameters
-        Names the template and holds all that it may use.
+        The record, which names the template and holds all of its arguments.
 
     Raises
     ------
     BuildError
-        The device's compiler refuses it; the error holds the log, the record and the rendered source.
+        The device's compiler refuses the kernel; the error holds the log, the record and the rendered source.
     MemoryError
         The compiler ran out of memory.
     """
@@ -284,9 +283,9 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
 
 
 def _keep(key: tuple[int, int, Parameters], built: Built) -> None:
-    """Keep a kernel; what was used least recently goes for it, if there are too many.
+    """Cache a kernel; beyond the limit the least recently used kernels and results of `worked_out` are dropped.
 
-    Plans hold theirs, and so may what was worked out: of the latter and of kernels a number stay, however many plans hold.
+    Plans hold kernels, too, which cannot be dropped: half of the limit stays cached, however many kernels plans hold.
     """
     built._used[0] = next(_clock)
     _built[key] = _alive[key] = built
@@ -302,12 +301,12 @@ def _keep(key: tuple[int, int, Parameters], built: Built) -> None:
 
 
 def _are_few() -> bool:
-    """Return whether the process holds no more kernels than it keeps."""
+    """Return whether the process holds at most `_KEPT.kernels` kernels."""
     return len(_alive) <= _KEPT.kernels
 
 
 def let_go(context: cl.Context | None = None) -> None:
-    """Let go of all kernels, or a context's, but for those that plans hold: they come back from where they are kept on disk."""
+    """Drop all cached kernels, or a context's; later calls load them from disk, and plans keep their kernels."""
     handle = None if context is None else context.int_ptr
     of_contexts: tuple[dict[Any, Any], ...] = (_built, _together, _worked_out)
     with _lock:
@@ -320,30 +319,31 @@ also_let_go.append(let_go)
 
 
 def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
-    # A copy: contexts that die take their kernels out, and may do so in between.
-    is_new = not any(key[1] == device_pointer and key[2].name == record.name for _, device_pointer, record in tuple(_refused)) and not error.remembered
-    # A copy: an error that was raised holds what its callers had in hands.
+    """Remember the refusal of a kernel in this process, and log it: as a warning if the kernel's name is new."""
+    # A copy of the keys, as a dying context may take out entries in between.
+    is_known = any(key[1] == device_pointer and key[2].name == record.name for _, device_pointer, record in tuple(_refused))
+    # A copy of the error, as a raised error holds the local variables of its callers.
     _refused[key] = error.again()
     _log.log(
-        logging.WARNING if is_new else logging.INFO,
+        logging.INFO if is_known or error.remembered else logging.WARNING,
         "kernel %s is refused by the compiler of %s, and done without where there is another way: %s",
         key[2].name, device.name.strip(), error.reason,
     )  # fmt: skip
 
 
 def build_together(context: cl.Context, device: cl.Device, group: Hashable, make: Callable[[], Iterable[Parameters]]) -> None:
-    """Build kernels that will be asked for, several at a time, and wait for them.
+    """Build a group of kernels, several at a time, before `build` asks for them.
 
-    A compiler that takes one at a time is no slower for it. Refusals are raised by `build`.
+    A compiler that builds one kernel at a time is no slower for this. `build` raises the refusals.
 
     Parameters
     ----------
     context, device
-        Where they are to run.
+        The context and the device to build for.
     group : hashable
-        Tells which they are: they are built when it is given for the first time.
+        The key of the group, which is built at the first call with the key.
     make : callable
-        Returns their records.
+        Returns the records of the kernels.
     """
     handle = _handle_of(context)
     group_key = handle, device.int_ptr, group
@@ -357,20 +357,13 @@ def build_together(context: cl.Context, device: cl.Device, group: Hashable, make
         if len(missing) < 2:
             return
 
-        # Here, as it is imported by few processes: most find what they need built.
+        # The executor is imported here, as few processes build kernels: most find their kernels on disk.
         from concurrent.futures import ThreadPoolExecutor
 
-        def attempt(record: Parameters) -> Built | BuildError | None:
-            try:
-                return _build(context, device, record)
-            except BuildError as error:
-                return error
-            except MemoryError:
-                return None  # one at a time there may be enough
-
-        # A device that computes on the host's cores needs them; a simulator's compiler takes no second thread (quirk 25).
+        attempt = functools.partial(_attempt, context, device)
+        # A CPU device computes on the cores that compilers would take; a simulator's compiler allows one thread (quirk 25).
         n_threads = 1 if device.type & cl.device_type.CPU else min(len(missing), os.cpu_count() or 1, _AT_A_TIME)
-        # Outside of the threads, as those within restore each other's filters.
+        # Filters are set outside of the threads, which would restore each other's filters.
         with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
             warnings.simplefilter("ignore", cl.CompilerWarning)
             for (key, _), outcome in zip(missing, pool.map(attempt, [record for _, record in missing]), strict=True):
@@ -380,16 +373,27 @@ def build_together(context: cl.Context, device: cl.Device, group: Hashable, make
                     _keep(key, outcome)
 
 
+def _attempt(context: cl.Context, device: cl.Device, parameters: Parameters) -> Built | BuildError | None:
+    """Return the built kernel of a record, the error of a refusal, or None without enough memory."""
+    try:
+        return _build(context, device, parameters)
+    except BuildError as error:
+        return error
+    except MemoryError:
+        return None  # `build` tries the kernel again, alone
+
+
 def worked_out(context: cl.Context, device: cl.Device, key: Hashable, work_out: Callable[[], _Made]) -> _Made:
-    """Return what ``work_out`` makes of built kernels, or for them; made once, and kept as they are.
+    """Return the cached result of a function of built kernels, such as a recording; it is cached as kernels are.
 
     Parameters
     ----------
     context, device
-        Where the kernels run.
+        The context and the device of the kernels.
     key : hashable
-        Tells what it is; what is made of plain kernels is another.
+        The key of the result; the result for plain kernels is another one.
     work_out : callable
+        Returns the result at the first call with the key.
     """
     full_key = _handle_of(context), device.int_ptr, (key, "plain") if are_plain() else key
     entry = _worked_out.get(full_key)
@@ -405,7 +409,7 @@ def worked_out(context: cl.Context, device: cl.Device, key: Hashable, work_out: 
 
 
 def find_known(context: cl.Context, device: cl.Device, key: Hashable) -> Any:
-    """Return what `worked_out` keeps under ``key``; None if there is nothing."""
+    """Return the result that `worked_out` has cached under ``key``; None without one."""
     entry = _worked_out.get((_handle_of(context), device.int_ptr, key))
     if entry is None:
         return None
@@ -414,15 +418,15 @@ def find_known(context: cl.Context, device: cl.Device, key: Hashable) -> Any:
 
 
 def note_asked(kernels: Iterable[Built]) -> None:
-    """Tell those who record that kernels are asked for which were built before."""
+    """Add kernels, which were built before and are asked for again, to the lists of `recording`."""
     if _recorders:
         with _lock:
             for recorder in _recorders:
                 recorder.extend(kernels)
 
 
-def _build(context: cl.Context, device: cl.Device, requested: Parameters) -> Built:
-    parameters = requested
+def _build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Built:
+    """Build the kernel of a record, or of the nearest record that the driver allows; raise the first error if none builds."""
     first_error: BuildError | None = None
     verdicts: list[tuple[str, str, str]] = []
     while True:
@@ -433,19 +437,19 @@ def _build(context: cl.Context, device: cl.Device, requested: Parameters) -> Bui
             first_error = first_error or _build_error(device, parameters, None, refusal.reason, "refused before", remembered=True)
         else:
             try:
-                program, kernel = _kernel(context, device, parameters, source)
+                program, kernel = _build_kernel(context, device, parameters, source)
                 limit = _work_group_limit(kernel, device)
                 if limit < parameters.work_group and _understates_limit(context, device, parameters.work_group):
                     limit = parameters.work_group
             except cl.MemoryError as error:
                 raise MemoryError(f"{device.name.strip()}: no memory to build the kernel {parameters.name}: {error}") from error
             except cl.Error as error:
-                said, code = refusals.said_by(error), _name_of(error)
+                log, code = refusals.extract_log(error), _code_name(error)
                 if refusals.is_verdict(error):
-                    verdicts.append((digest, parameters.name, refusals.summary(said) or code))
-                first_error = first_error or _build_error(device, parameters, source, said, code)
+                    verdicts.append((digest, parameters.name, refusals.summarise(log) or code))
+                first_error = first_error or _build_error(device, parameters, source, log, code)
             else:
-                # A driver that does not tell its sub-group size was verified by the probe of its device.
+                # Without a reported sub-group size the lane width is the one that the device's probe has verified.
                 lanes = _sub_group_size(kernel, device, parameters.work_group) or parameters.lane_width
                 if limit >= parameters.work_group and lanes >= parameters.lane_width:
                     options = parameters.options
@@ -466,11 +470,10 @@ def _build(context: cl.Context, device: cl.Device, requested: Parameters) -> Bui
         parameters = smaller
 
 
-def _kernel(context: cl.Context, device: cl.Device, parameters: Parameters, source: str) -> tuple[cl.Program, cl.Kernel]:
-    """Return the program and its kernel, built past what a cache has if that is broken.
+def _build_kernel(context: cl.Context, device: cl.Device, parameters: Parameters, source: str) -> tuple[cl.Program, cl.Kernel]:
+    """Return the built program of a source and its kernel; a damaged entry of a driver's own cache is passed by.
 
-    A program without its kernel, or a failure of which the compiler says nothing, is what a damaged entry of a driver's own cache
-    looks like (quirk 7).
+    Such an entry shows as a program without its kernel, or as a failure without a compiler's message (quirk 7).
     """
     try:
         program = compile_source(context, device, source, parameters.options)
@@ -478,16 +481,16 @@ def _kernel(context: cl.Context, device: cl.Device, parameters: Parameters, sour
     except cl.MemoryError:
         raise
     except cl.Error as error:
-        if refusals.said_by(error):
+        if refusals.extract_log(error):
             raise
-        _log.warning("%s: what a cache has of it is broken (%s): built anew", parameters.name, _name_of(error))
-        driver_cache.suspect()
+        _log.warning("%s: what a cache has of it is broken (%s): built anew", parameters.name, _code_name(error))
+        driver_cache.keep_mark()
         program = compile_source(context, device, source, (*parameters.options, _ANEW))
         return program, cl.Kernel(program, parameters.name)
 
 
 def _measure_spill(kernel: cl.Kernel, device: cl.Device) -> int:
-    """Return the memory that a work-item has in place of registers; on CPU devices that is no matter, 0."""
+    """Return the bytes of memory that a work-item of a kernel has in place of registers on a GPU; 0 on other devices."""
     if not device.type & cl.device_type.GPU:
         return 0
     return int(kernel.get_work_group_info(cl.kernel_work_group_info.PRIVATE_MEM_SIZE, device))
@@ -501,7 +504,7 @@ def _avoid_spills(
     first_build: tuple[cl.Program, cl.Kernel],
     spilled: int,
 ) -> tuple[cl.Program, cl.Kernel, tuple[str, ...]]:
-    """Return a program, its kernel and the options of its build: one that spills less if there is one, else ``first_build``."""
+    """Return the program, the kernel and the options of a build that spills fewer registers, or else of ``first_build``."""
     options = (*parameters.options, _SIZE_AS_HINT)
     try:
         program = compile_source(context, device, source, options)
@@ -511,32 +514,33 @@ def _avoid_spills(
         if runs and lanes[0] == lanes[1] and _measure_spill(kernel, device) < spilled:
             return program, kernel, options
     except cl.Error as error:
-        _log.debug("%s: not built without the demand of a work-group size: %s", parameters.name, _name_of(error))
+        _log.debug("%s: not built without the demand of a work-group size: %s", parameters.name, _code_name(error))
     return *first_build, parameters.options
 
 
 def _compiler_works(context: cl.Context, device: cl.Device) -> bool:
-    """Return whether a device's compiler builds a kernel that no cache can have: if not, a refusal says nothing of a source."""
+    """Return whether a device's compiler builds a new trivial kernel; if not, its refusals are no verdicts on sources."""
     name = f"works_{os.urandom(8).hex()}"
     try:
         program = compile_source(context, device, f"kernel void {name}(global int *out) {{ out[get_global_id(0)] = 1; }}\n")
         cl.Kernel(program, name)
     except cl.Error as error:
-        _log.warning("the compiler of %s builds nothing now: %s", device.name.strip(), _name_of(error))
+        _log.warning("the compiler of %s builds nothing now: %s", device.name.strip(), _code_name(error))
         return False
     return True
 
 
-def _name_of(error: cl.Error) -> str:
-    """Return the name of an error's code."""
+def _code_name(error: cl.Error) -> str:
+    """Return the name of the code of an OpenCL error."""
     code = getattr(error, "code", None)
-    # PyOpenCL's types have the function as a property.
+    # In PyOpenCL's annotations `status_code.to_string` is a property.
     return str(cl.status_code.to_string(code)) if isinstance(code, int) else type(error).__name__  # type: ignore[operator]
 
 
 def _build_error(
-    device: cl.Device, parameters: Parameters, source: str | None, said: str, code: str, *, remembered: bool = False
+    device: cl.Device, parameters: Parameters, source: str | None, log: str, code: str, *, remembered: bool = False
 ) -> BuildError:
+    """Return the error of a kernel that does not build, with the rendered source written to a temporary file."""
     path: Path | None = None
     try:
         if source is not None:
@@ -548,12 +552,12 @@ def _build_error(
     except OSError as error:
         _log.warning("the source of %s cannot be kept: %s", parameters.name, error)
     where = f"; its source is in {path}" if path else ""
-    reason = f"{code}: {refusals.summary(said)}" if said else code
-    detail = f"The compiler says:\n{said}" if said else f"The compiler says nothing but {code}."
+    reason = f"{code}: {refusals.summarise(log)}" if log else code
+    detail = f"The compiler says:\n{log}" if log else f"The compiler says nothing but {code}."
     head = f"kernel {parameters.name} does not build on {device.name.strip()} ({reason}){where}."
     return BuildError(
         f"{head}\nRendered from {parameters}. {detail}",
-        log=said,
+        log=log,
         parameters=parameters,
         source=path,
         reason=reason,
@@ -561,23 +565,22 @@ def _build_error(
     )
 
 
-class recording:  # noqa: N801 - used as a with statement, where lower case is the custom
-    """Collect the kernels that are asked for inside a ``with`` block, as `clsparse_py.explain` and the tests do."""
-
-    def __enter__(self) -> list[Built]:
-        self._record: list[Built] = []
+@contextmanager
+def recording() -> Iterator[list[Built]]:
+    """Collect the kernels that are asked for inside a ``with`` block, as tests do."""
+    kernels: list[Built] = []
+    with _lock:
+        _recorders.append(kernels)
+    try:
+        yield kernels
+    finally:
         with _lock:
-            _recorders.append(self._record)
-        return self._record
-
-    def __exit__(self, *exception: object) -> None:
-        with _lock:
-            # By identity: two empty lists are equal.
-            _recorders[:] = [recorder for recorder in _recorders if recorder is not self._record]
+            # Compared by identity, as two empty lists are equal.
+            _recorders[:] = [recorder for recorder in _recorders if recorder is not kernels]
 
 
 def clear() -> None:
-    """Forget all built and refused kernels of this process, so that they are built again."""
+    """Forget all built and refused kernels of this process, so that later calls build them again."""
     let_go()
     with _lock:
         _alive.clear()
@@ -585,13 +588,13 @@ def clear() -> None:
 
 
 def built() -> Iterator[Built]:
-    """Iterate over the kernels that this process has built, but for those that were let go."""
+    """Iterate over the built kernels of this process that are still in use or cached."""
     with _lock:
         return iter(tuple(_alive.values()))
 
 
 def forget_refused() -> None:
-    """Forget what this process knows of refused kernels, so that it tries them again; refusals on disk stay."""
+    """Forget all refusals of kernels in this process, but not on disk, so that the kernels are built again."""
     with _lock:
         _refused.clear()
         _worked_out.clear()
@@ -599,6 +602,6 @@ def forget_refused() -> None:
 
 
 def list_refusals() -> Iterator[BuildError]:
-    """Iterate over the refusals of kernels that this process met so far."""
+    """Iterate over the errors of the kernels that were refused in this process."""
     with _lock:
         return iter(tuple(_refused.values()))

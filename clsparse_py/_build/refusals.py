@@ -1,7 +1,7 @@
-"""Kernels that a driver's compiler refuses: remembered in the process and on disk.
+"""Refusals of kernels by a driver's compiler, remembered in the process and on disk.
 
-One process may see a refusal that is not the kernel's fault. So a refusal on disk is trusted once a second process saw it too;
-from then on no process compiles such a kernel again, until `forget`. It is kept under the digest of the source, and in a file for
+A refusal that one process sees may not be the kernel's fault. So a refusal on disk is trusted once a second process saw it, too;
+from then on no process compiles the kernel again, until `forget`. A refusal is kept under the digest of the source, in a file for
 each device, driver and version of this package.
 """
 
@@ -33,36 +33,36 @@ __all__ = [
     "find",
     "note",
     "parse",
-    "said_by",
+    "extract_log",
     "with_refusal",
-    "summary",
+    "summarise",
 ]
 
 _log = logging.getLogger(__name__)
 
-#: Digest that stands for all kernels of a device whose compiler builds nothing that can be used.
+#: Digest that stands for all kernels of a device whose compiler must not be used.
 DEVICE = "device"
-#: Processes that have to see a refusal before later ones trust it.
+#: Number of processes that have to see a refusal before later processes trust it.
 _WITNESSES = 2
 #: Most refusals of a device that are kept.
 _MAX_KEPT = 256
-#: Most characters of a reason that are kept.
+#: Most characters of a refusal's reason that are kept.
 _MAX_REASON = 400
-#: Random name of this process: no other has it, not even a later one with the same process number.
+#: Random name of this process, which no other process has, not even a later one of the same process number.
 _PROCESS = os.urandom(8).hex()
-#: OpenCL's codes of a compiler's verdict on a source. Other codes tell of circumstances: memory, the driver's state.
+#: OpenCL's codes of errors that are a compiler's verdict on a source. Other codes are due to memory or the driver's state.
 _VERDICTS = {
     cl.status_code.BUILD_PROGRAM_FAILURE,
     cl.status_code.COMPILE_PROGRAM_FAILURE,
     cl.status_code.LINK_PROGRAM_FAILURE,
     cl.status_code.INVALID_KERNEL_NAME,
 }
-#: Words in a compiler's log by which a failure is due to missing memory, a full disk or time, and not to the source.
+#: Pattern of words in a compiler's log that blame missing memory, a full disk or time, and not the source.
 _CIRCUMSTANCES = re.compile(
     r"out of (host )?memory|bad_alloc|cannot allocate|no space left|disk quota|timed? ?out", re.IGNORECASE
 )
 
-#: Refusals that this process has read or met, by device, then by the digest of the source.
+#: Refusals that this process has read or met, by the identity of the device, then by the digest of the source.
 _known: dict[str, dict[str, Refusal]] = {}
 
 
@@ -77,7 +77,7 @@ class Refusal:
     reason : str
         The compiler's message, or how the compiler ended.
     seen_by : tuple of str
-        The processes that saw it.
+        The processes that saw the refusal.
     """
 
     kernel: str
@@ -91,34 +91,34 @@ class Refusal:
 
 
 def digest_of(source: str, options: tuple[str, ...] = ()) -> str:
-    """Return the key of a source with its options."""
+    """Return the digest of a source with its compiler options, the key of its refusal."""
     return hashlib.sha256("\0".join((source, *options)).encode()).hexdigest()[:32]
 
 
-def said_by(error: cl.Error) -> str:
-    """Return the compiler's own message, without the text that PyOpenCL puts around it; "" if there is none."""
+def extract_log(error: cl.Error) -> str:
+    """Return the compiler's own message in an error, without the text that PyOpenCL puts around it; "" without a message."""
     text = str(error)
     head, separator, log = text.partition("\n\nBuild on ")
     if not separator:
-        # Without a log, the text tells the name of the call and of its code.
+        # Without a log, the text consists of the names of the call and of its code.
         return "" if re.fullmatch(r"(\w+ failed: [A-Z_]+( - )?)+", head.strip()) else head.strip()
     log = log.partition("\n")[2]
     return re.sub(r"\n\n\((options|source saved as).*", "", log, flags=re.DOTALL).strip()
 
 
-def summary(said: str) -> str:
-    """Return the line of a compiler's log that tells most."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def summarise(log: str) -> str:
+    """Return the most telling line of a compiler's log: the first with the word "error", else the first line."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
     return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
 
 
 def is_verdict(error: cl.Error) -> bool:
-    """Return whether an error is a compiler's verdict on a source, and not the result of missing memory, a full disk or time."""
+    """Return whether an error is a compiler's verdict on a source, and not due to missing memory, a full disk or time."""
     return getattr(error, "code", None) in _VERDICTS and not _CIRCUMSTANCES.search(str(error))
 
 
 def parse(payload: bytes | None) -> dict[str, Refusal]:
-    """Return the refusals in the content of a file, by digest; malformed ones are left out."""
+    """Return the refusals in the content of a file by digest, without malformed ones."""
     refusals: dict[str, Refusal] = {}
     try:
         content: Any = json.loads(payload) if payload else {}
@@ -136,7 +136,7 @@ def parse(payload: bytes | None) -> dict[str, Refusal]:
 
 
 def with_refusal(refusals: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
-    """Return refusals with one more that a process saw, or with one more process that saw it; the oldest go if there are many."""
+    """Return refusals with one that a process saw added, or its process added; beyond `_MAX_KEPT` the oldest are dropped."""
     refusal = refusals.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
     witnesses = tuple(dict.fromkeys((*refusal.seen_by, process)))[:_WITNESSES]
     updated = {**refusals, digest: replace(refusal, seen_by=witnesses)}
@@ -144,16 +144,17 @@ def with_refusal(refusals: Mapping[str, Refusal], digest: str, kernel: str, reas
 
 
 def _key(identity: str) -> str:
+    """Return the cache key of the refusals of a device."""
     return cache.key_of("refusals", identity, clsparse_py.__version__)
 
 
 def load(identity: str) -> Mapping[str, Refusal]:
-    """Return the refusals of a device by digest, as this process found them on disk and added to them.
+    """Return the refusals of a device by digest: those on disk at the first call, and those of this process.
 
     Parameters
     ----------
     identity : str
-        Of platform, device and driver.
+        The identity of the device, see `programs.identity`.
     """
     refusals = _known.get(identity)
     if refusals is None:
@@ -162,41 +163,41 @@ def load(identity: str) -> Mapping[str, Refusal]:
 
 
 def find(identity: str, digest: str) -> Refusal | None:
-    """Return the refusal of a source that this process saw, or two others did; None if there is none."""
+    """Return the refusal of a source that this process or two others saw; None without such a refusal."""
     refusal = load(identity).get(digest)
     return refusal if refusal is not None and (refusal.trusted or _PROCESS in refusal.seen_by) else None
 
 
 def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bool = False) -> None:
-    """Keep the refusals that this process saw on disk: the digest, the kernel's name and the reason of each.
+    """Write the refusals that this process saw to disk: the digest of the source, the kernel's name and the reason of each.
 
-    If they are ``certain`` no second process is needed: a child of this process was the first.
+    Certain refusals need no second process: this process and its child count as two.
     """
     listed = list(verdicts)
     if not listed:
         return
-    # Other processes may have written since it was read.
-    now = parse(cache.read(_key(identity)))
+    # Read anew, as other processes may have written since the last time.
+    refusals = parse(cache.read(_key(identity)))
     for digest, kernel, reason in listed:
         for process in (_PROCESS, f"child of {_PROCESS}")[: 1 + certain]:
-            now = with_refusal(now, digest, kernel, reason, process)
-    _known[identity] = now
-    _write(identity, now)
+            refusals = with_refusal(refusals, digest, kernel, reason, process)
+    _write(identity, refusals)
 
 
-def _write(identity: str, now: Mapping[str, Refusal]) -> None:
-    cache.write(_key(identity), json.dumps({digest: asdict(refusal) for digest, refusal in now.items()}).encode())
+def _write(identity: str, refusals: dict[str, Refusal]) -> None:
+    """Replace the refusals of a device, in this process and on disk."""
+    _known[identity] = refusals
+    cache.write(_key(identity), json.dumps({digest: asdict(refusal) for digest, refusal in refusals.items()}).encode())
 
 
 def forget(identity: str) -> int:
-    """Forget the refusals of a device, so that its kernels are tried again; return how many there were."""
+    """Forget the refusals of a device, so that its kernels are built again, and return their number."""
     refusals = load(identity)
     if refusals:
-        _known[identity] = {}
         _write(identity, {})
     return len(refusals)
 
 
 def clear() -> None:
-    """Forget all refusals in this process; those on disk stay."""
+    """Forget all refusals in this process, but not on disk."""
     _known.clear()

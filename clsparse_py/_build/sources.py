@@ -1,7 +1,7 @@
 """Render templates, and resolve includes of OpenCL C.
 
-Rendered sources are kept on disk under the template's text and arguments: rendering takes milliseconds, and importing Mako takes
-longer than everything else that a later process does before its first product.
+Rendered sources are kept on disk under the template's text and arguments: rendering takes milliseconds, and the import of Mako
+takes longer than everything else before the first product of a later process.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from clsparse_py._ground import cache
@@ -22,9 +23,9 @@ __all__ = ["expand", "fill", "paths", "text"]
 #: The folder of `templates/` and `cl/`: the package where it is installed, else the checkout.
 _ROOT = next(place for place in Path(__file__).parents[1:3] if (place / "templates").is_dir())
 
-# A line that includes a file of ``cl/``.
+#: Pattern of a line that includes a file of ``cl/``.
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', flags=re.MULTILINE)
-# A tag that names another template whose defs are used.
+#: Pattern of a tag that names another template whose defs are used.
 _NAMESPACE = re.compile(r'<%namespace[^>]*\bfile="([\w/]+)"')
 
 
@@ -35,19 +36,19 @@ def paths(folder: str) -> tuple[str, ...]:
 
 @functools.cache
 def text(path: str) -> str:
-    """Return a source by its path."""
+    """Return the text of a template or a file of ``cl/`` by its path."""
     return (_ROOT / path).read_text(encoding="utf-8")
 
 
 def fill(template: str, arguments: Mapping[str, object]) -> str:
-    """Return a template's text, rendered with some arguments.
+    """Return a template rendered with some arguments.
 
     Parameters
     ----------
     template : str
-        Its name, such as "spmv/subvector".
+        The template's name, such as "spmv/subvector".
     arguments : mapping of str to object
-        Numbers, strings, booleans and tuples of them, which tell themselves apart as text.
+        Numbers, strings, booleans and tuples, whose texts are part of the cache key.
     """
     key = cache.key_of("template", *_texts(template), repr(sorted(arguments.items())))
     text = cache.load(key, bytes.decode)
@@ -58,10 +59,11 @@ def fill(template: str, arguments: Mapping[str, object]) -> str:
 
 
 def expand(source: str) -> str:
-    """Return OpenCL C with the files of ``cl/`` that it includes put in place, each once."""
+    """Return OpenCL C with the included files of ``cl/`` in place of their first include lines."""
     included: set[str] = set()
 
     def put(match: re.Match[str]) -> str:
+        """Return the file of an include line, or "" if it was included before."""
         name = match.group(1)
         if name in included:
             return ""
@@ -73,27 +75,20 @@ def expand(source: str) -> str:
 
 
 def _text(name: str) -> str:
+    """Return the text of a template by its name."""
     return text(f"templates/{name}.mako")
 
 
 def _texts(name: str) -> tuple[str, ...]:
-    """Return the text of a template and of all whose defs it uses, directly or not."""
+    """Return the texts of a template and of all templates whose defs it uses, directly or not."""
     return _text(name), *(text for used_name in _NAMESPACE.findall(_text(name)) for text in _texts(used_name))
-
-
-class _Templates:
-    """The lookup of the templates whose defs a template uses, by name."""
-
-    def get_template(self, uri: str) -> Template:
-        return _template(uri)
-
-    def adjust_uri(self, uri: str, _relative_to: str) -> str:
-        return uri
 
 
 @functools.cache
 def _template(name: str) -> Template:
-    # Imported here, as its import takes longer than all others; sources that are kept on disk do not need Mako.
+    """Return Mako's template of a name, which finds the templates whose defs it uses by their names."""
+    # Mako is imported here, as its import takes longer than all others, and sources that are kept on disk do not need it.
     from mako.template import Template
 
-    return Template(text=_text(name), strict_undefined=True, uri=name, lookup=_Templates())
+    lookup = SimpleNamespace(get_template=_template, adjust_uri=lambda uri, _relative_to: uri)
+    return Template(text=_text(name), strict_undefined=True, uri=name, lookup=lookup)

@@ -1,4 +1,4 @@
-"""Every kernel by name, with the parameters that it takes by default on a device."""
+"""The catalogue of kernels by name, with their default parameters on a device."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = ["catalogue", "template_names"]
 
-#: These imports load all modules that register kernels.
+#: Modules whose imports load all other modules that register kernels.
 _IMPORTED = _sddmm, amg, bsr, functions, given_semirings, graph, kronecker, linalg, masked, product_list
 
 
 def template_names() -> tuple[str, ...]:
-    """Return the names of all templates, such as "spmv/subvector": from the files themselves, and of the rows of their table."""
+    """Return the names of all templates, such as "spmv/subvector": those of files, and the rows of the table of loops."""
     files = (path.removeprefix("templates/").removesuffix(".mako") for path in sources.paths("templates"))
     rows = dict.fromkeys(file.name.partition(":")[0] for file in LOOPS)
     return *(file for file in files if file != LoopKernel.file), *rows
@@ -53,7 +53,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
     records: dict[str, Parameters] = {}
     for examples in list_examples():
         for variant, record in examples(device, arithmetic):
-            # The first of a name stays: if lanes exchange nothing, some records are those of other templates.
+            # The first record of a name stays: if lanes exchange nothing, some classes yield records of other templates.
             records.setdefault(f"{record.template}:{variant}" if variant else record.template, record)
     records = dict(sorted(records.items()))
     for name, record in tuple(records.items()):
@@ -63,5 +63,5 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
 
 
 def _scale(record: Parameters) -> Parameters:
-    """Return the record of a product with alpha and beta, if there is one."""
+    """Return the record of a product's kernel with alpha and beta, or the record itself if the kernel has no such form."""
     return replace(record, scaled=True) if isinstance(record, ProductKernel) and record.scalable else record

@@ -14,11 +14,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyopencl as cl
-import rich.box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.syntax import Syntax
-from rich.table import Table
 from rich.text import Text
 
 import clsparse_py
@@ -29,7 +27,7 @@ from clsparse_py._command.catalogue import catalogue
 from clsparse_py._decisions import profiles
 from clsparse_py._device import runtimes
 from clsparse_py._device.device import Device, choose_device, describe, devices, first_usable, preference, unusable
-from clsparse_py._ground.console import make_console
+from clsparse_py._ground.console import make_console, plain_table
 from clsparse_py._ground.errors import BuildError, NoDeviceError, ProfileError
 from clsparse_py._operations.spgemm import METHODS as PRODUCT_METHODS
 from clsparse_py._operations.transpose.methods import METHODS
@@ -42,18 +40,18 @@ T = TypeVar("T")
 
 __all__ = ["add_tune_options", "find_device", "main", "parser"]
 
-# Width of tables in columns, if the output is no terminal.
+#: Width of tables in columns, if the output is no terminal.
 _WIDTH = 100
-# Most runs of an action before it is timed: it is repeated until it builds no more kernels.
+#: Most runs of a timed action, which is repeated until it builds no more kernels.
 _TRIES = 3
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked for; the message is all there is to say."""
+    """A command cannot do its work; the message says why."""
 
 
 def find_device(substring: str | None) -> cl.Device:
-    """Return the named device, or the default device.
+    """Return the device whose name or platform has a substring, or the default device.
 
     Parameters
     ----------
@@ -63,7 +61,7 @@ def find_device(substring: str | None) -> cl.Device:
     Raises
     ------
     CommandError
-        None is named so.
+        No device has the substring in its name or platform.
     NoDeviceError
         There is no device at all.
     """
@@ -72,7 +70,7 @@ def find_device(substring: str | None) -> cl.Device:
         return default
     present = devices()
     sought = substring.strip().lower()
-    # Platforms first: a runtime for any CPU names the CPU's maker too. Then a whole name, which may be a part of another one.
+    # Platforms come first, as names of CPU devices have the maker of the CPU; then whole names, which may be parts of others.
     ways: tuple[Callable[[cl.Device], bool], ...] = (
         lambda device: sought in device.platform.name.lower(),
         lambda device: sought == device.name.strip().lower(),
@@ -87,36 +85,38 @@ def find_device(substring: str | None) -> cl.Device:
 
 
 def _title(device: cl.Device) -> str:
+    """Return the name of a device with its platform, for messages."""
     return f"{device.name.strip()} ({device.platform.name.strip()})"
 
 
 def _queue(device: cl.Device) -> tuple[cl.Context, cl.CommandQueue]:
-    """Return a queue, and the context beside it (quirk 9)."""
+    """Return a new context and queue of a device; the caller keeps both (quirk 9)."""
     context = cl.Context([device])
     return context, cl.CommandQueue(context, device)
 
 
 def _console(*, stderr: bool = False) -> Console:
+    """Return the console of a command's output, or of its errors."""
     console = make_console(stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH
     return console
 
 
-def _binary(n: int) -> str:
-    """Return a number of bytes in the unit that suits it."""
+def _format_bytes(n: int) -> str:
+    """Return a number of bytes as text, in GiB, MiB, KiB or bytes."""
     for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if n >= scale:
             return f"{n / scale:.4g} {unit}"
     return f"{n} bytes"
 
 
-def _readable(name: str, value: Any) -> str:
-    """Return the value of a field of `Device` for people."""
+def _format_field(name: str, value: Any) -> str:
+    """Return the value of a field of `Device` as text for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name in ("local_memory", "max_allocation", "global_memory"):
-        return _binary(value)
+        return _format_bytes(value)
     if isinstance(value, tuple):
         return ", ".join(str(entry) for entry in value) or "none named"
     if isinstance(value, int):
@@ -125,11 +125,11 @@ def _readable(name: str, value: Any) -> str:
 
 
 def _capabilities(device: Device) -> dict[str, str]:
-    """Return the capabilities of a device, each with its description as key."""
+    """Return the capabilities of a device as text, by the description of each capability."""
     capabilities: dict[str, str] = {}
     for field in dataclasses.fields(device):
         if field.name == "name":
-            continue  # heads the column
+            continue  # the heading of the column
         value = getattr(device, field.name)
         if field.name == "portability":
             exchanges = {"local": "local memory", "sub_group": "sub-group shuffle", "bpermute": "bpermute", "ptx": "inline PTX"}
@@ -139,30 +139,31 @@ def _capabilities(device: Device) -> dict[str, str]:
                 value.load_once, value.load_once
             )
         else:
-            capabilities[field.name.replace("_", " ")] = _readable(field.name, value)
+            capabilities[field.name.replace("_", " ")] = _format_field(field.name, value)
     return capabilities
 
 
 def _devices(arguments: argparse.Namespace) -> int:
+    """Run ``clsparse devices``: print the capabilities of devices, the kernels that they refuse, and the default device."""
     default = choose_device()
     listed = [find_device(arguments.device)] if arguments.device else devices()
     usable = [(device, unusable(device)) for device in listed]
     present = [device for device, reason in usable if reason is None]
-    # A context may name a device by other means than the list shows, such as one of its parts.
+    # PYOPENCL_CTX may name a device that is not in the list, such as a part of one.
     columns = present if arguments.device or default in present else [default, *present]
-    why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _first_reason()
+    why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _explain_default()
     console = _console()
     described = [_capabilities(describe(device)) for device in columns]
-    # Devices side by side in a table: as many as fit the width.
+    # The devices of a table are columns, as many as fit the width.
     per_table = max(1, (console.width - 24) // 26)
     for begin in range(0, len(columns), per_table):
-        table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        table = plain_table()
         table.add_column("", no_wrap=True, style="dim")
         for device in columns[begin : begin + per_table]:
             title = Text(device.name.strip())
             table.add_column(title.append("\n(default)", "green") if device == default else title, overflow="fold")
         for name in described[0]:
-            table.add_row(name, *(Text(refusal[name]) for refusal in described[begin : begin + per_table]))
+            table.add_row(name, *(Text(capabilities[name]) for capabilities in described[begin : begin + per_table]))
         console.print(table)
         console.print()
     for device, reason in usable:
@@ -174,16 +175,16 @@ def _devices(arguments: argparse.Namespace) -> int:
         if kernels:
             console.print(Text(f"The compiler of {_title(device)} refuses (clsparse warmup --retry tries again):"))
         for refusal in kernels:
-            believed = "" if refusal.trusted else " (seen by one process: the next one tries again)"
-            console.print(Text(f"  {refusal.kernel}: {refusal.reason}{believed}"))
-    if hidden := runtimes.unseen():
-        console.print(Text(hidden), soft_wrap=True)
+            note = "" if refusal.trusted else " (seen by one process: the next one tries again)"
+            console.print(Text(f"  {refusal.kernel}: {refusal.reason}{note}"))
+    if explanation := runtimes.explain_unseen():
+        console.print(Text(explanation), soft_wrap=True)
     console.print(Text(f"{_title(default)} is used by default: {why}."), soft_wrap=True)
     return 0
 
 
-def _first_reason() -> str:
-    """Return why the first usable device in the library's order is that."""
+def _explain_default() -> str:
+    """Return the reason why the first usable device comes before the second one, in words."""
     in_order = devices()
     present = [device for device in in_order if unusable(device) is None]
     if len(present) == 1:
@@ -205,6 +206,7 @@ def _first_reason() -> str:
 
 
 def _source(arguments: argparse.Namespace) -> int:
+    """Run ``clsparse source``: print the OpenCL C of a kernel for a device, or the names of all kernels."""
     device = find_device(arguments.device)
     described = describe(device)
     dtype = arguments.dtype or ("float64" if described.fp64 else "float32")
@@ -224,7 +226,7 @@ def _source(arguments: argparse.Namespace) -> int:
             print(f"Kernels by template, and by the names that spmv_plan(kernel=...) takes:\n{listed}")
             return 0
         raise CommandError(f"no kernel is named {arguments.name!r}; there are\n{listed}")
-    # The record may be adapted to limits of the driver: the source printed is the one that is built.
+    # The printed source is the one that is built, after the record was adapted to limits of the driver.
     context = cl.Context([device])
     record = programs.build(context, device, records[arguments.name]).parameters
     text = f"// {record.name}, for {_title(device)}\n{programs.render(record)}"
@@ -237,8 +239,9 @@ def _source(arguments: argparse.Namespace) -> int:
 
 
 def _warmup(arguments: argparse.Namespace) -> int:
+    """Run ``clsparse warmup``: build the kernels that products are likely to need, after refusals are forgotten if asked."""
     if arguments.retry:
-        # Before a device is looked for: one may be passed over for what is forgotten here.
+        # Refusals are forgotten before the device is chosen, as the choice may pass over a device for a refusal.
         forgotten = sum(refusals.forget(programs.identity(device)) for device in devices())
         print(f"{forgotten} refusals forgotten")
     device = find_device(arguments.device)
@@ -255,7 +258,7 @@ def _warmup(arguments: argparse.Namespace) -> int:
 
 
 def _read(file: str, queue: cl.CommandQueue) -> clsparse_py.csr_array:
-    """Return the matrix in a file on the device, in single precision where the device has no other."""
+    """Return the matrix in a file on the device, in single precision if the device has no double precision."""
     host = read_matrix(file)
     if host.dtype.name in ("float64", "complex128") and not describe(queue.device).fp64:
         host = host.astype(np.float32 if host.dtype.kind == "f" else np.complex64)
@@ -263,7 +266,7 @@ def _read(file: str, queue: cl.CommandQueue) -> clsparse_py.csr_array:
 
 
 def _check_output(file: str | None) -> None:
-    """Raise an error for a file that no matrix can be written to, before anything is computed for it."""
+    """Raise an error if no matrix can be written to the output file, before the result is computed."""
     if file is not None:
         suffix_of(Path(file))
         if not Path(file).parent.is_dir():
@@ -271,15 +274,15 @@ def _check_output(file: str | None) -> None:
 
 
 def _time_calls(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
-    """Return the result of an action, and the seconds until the queue has finished it."""
+    """Return the result of an action, and the seconds until the queue has finished the action's commands."""
     begin = time.perf_counter()
     result = action()
     queue.finish()
     return result, time.perf_counter() - begin
 
 
-def _steady(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
-    """Repeat an action until it builds no more kernels, and return the result and the time of the last run."""
+def _time_steady(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
+    """Repeat an action until it builds no more kernels, and return the result and the seconds of the last run."""
     for _ in range(_TRIES):
         kernels = len([*programs.built()])
         result, seconds = _time_calls(queue, action)
@@ -289,6 +292,7 @@ def _steady(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
 
 
 def _multiply(arguments: argparse.Namespace) -> int:
+    """Run ``clsparse multiply``: multiply the matrices in two files, print times and methods, and write the product."""
     device = find_device(arguments.device)
     _context, queue = _queue(device)
     options = {
@@ -310,7 +314,7 @@ def _multiply(arguments: argparse.Namespace) -> int:
         (rows, columns), entries = C.shape, C.nnz
         # The time of a product excludes allocating the first result and building kernels.
         del C
-        phases = _steady(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True)[1])[0]
+        phases = _time_steady(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True)[1])[0]
         seconds = sum(phases.values())
         print(f"{rows} x {columns}, {entries} entries, multiplied in {demo.duration(seconds)} on {_title(device)}")
         print(", ".join(f"{phase} {demo.duration(phase_seconds)}" for phase, phase_seconds in phases.items()))
@@ -323,6 +327,7 @@ def _multiply(arguments: argparse.Namespace) -> int:
 
 
 def _transpose(arguments: argparse.Namespace) -> int:
+    """Run ``clsparse transpose``: transpose the matrix in a file, print times and the method, and write the result."""
     device = find_device(arguments.device)
     _context, queue = _queue(device)
     try:
@@ -333,7 +338,7 @@ def _transpose(arguments: argparse.Namespace) -> int:
             write_matrix(arguments.output, transposed.get())
         (rows, columns), entries = transposed.shape, transposed.nnz
         del transposed
-        seconds = _steady(queue, lambda: clsparse_py.transpose(A, method=arguments.method))[1]
+        seconds = _time_steady(queue, lambda: clsparse_py.transpose(A, method=arguments.method))[1]
     except (OSError, ValueError, TypeError, MemoryError) as error:
         raise CommandError(str(error)) from None
     print(f"{rows} x {columns}, {entries} entries, transposed in {demo.duration(seconds)} on {_title(device)}")
@@ -343,6 +348,7 @@ def _transpose(arguments: argparse.Namespace) -> int:
 
 
 def _profile_show(arguments: argparse.Namespace) -> int:
+    """Run ``clsparse profile show``: print the content of a profile, or the profiles that serve a device."""
     if arguments.name:
         _console().print(listing.contents(profiles.load(arguments.name)))
     else:
@@ -351,22 +357,23 @@ def _profile_show(arguments: argparse.Namespace) -> int:
 
 
 def _profile_export(arguments: argparse.Namespace) -> int:
-    named = arguments.name
+    """Run ``clsparse profile export``: write a profile to a file."""
     folder = Path(arguments.file).parent
     if not folder.is_dir():
         raise CommandError(f"{arguments.file}: there is no folder {folder}")
-    profile = profiles.load(named) if named else profiles.find(describe(find_device(arguments.device)))[0]
+    profile = profiles.load(arguments.name) if arguments.name else profiles.find(describe(find_device(arguments.device)))[0]
     print(f"{profile} is written to {profiles.save(profile.content, Path(arguments.file))}")
     return 0
 
 
 def _profile_import(arguments: argparse.Namespace) -> int:
+    """Run ``clsparse profile import``: keep the profile in a file as one of the user's, unless nothing in it can be used."""
     path = Path(arguments.file)
     try:
         profile = profiles.read(path)
     except ProfileError as error:
         raise CommandError(f"{path}: {error}") from None
-    if not arguments.replace and any(existing.stem == profile.name for existing in profiles.own()):
+    if not arguments.replace and any(existing.stem == profile.name for existing in profiles.list_own()):
         raise CommandError(f"you have a profile {profile.name} already; --replace overwrites it")
     unknown = listing.unknown_labels(profile, tunables())
     if unknown.keys() >= profile.operations.keys():
@@ -385,17 +392,20 @@ def _profile_import(arguments: argparse.Namespace) -> int:
 
 
 def _profile_remove(arguments: argparse.Namespace) -> int:
+    """Run ``clsparse profile remove``: remove one of the user's profiles."""
     print(f"{profiles.remove(arguments.name)} is removed")
     return 0
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    """Run ``clsparse demo``: multiply, transpose and square real matrices, check the results and time them."""
     _context, queue = _queue(find_device(arguments.device))
     return demo.run(queue, arguments.files, _console(), _console(stderr=True))
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    # The tuner is not what other commands wait for.
+    """Run ``clsparse tune``: tune a device, then measure its speed for products that devices share."""
+    # The tuner is imported here, as no other command needs it.
     from clsparse_py._tuner.run import tune
 
     device, console = find_device(arguments.device), _console()
@@ -404,6 +414,7 @@ def _tune(arguments: argparse.Namespace) -> int:
             device,
             console,
             operations=arguments.operations,
+            questions=arguments.questions,
             dtypes=arguments.dtypes,
             minutes=arguments.budget,
             corpus=arguments.corpus,
@@ -422,7 +433,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 def _measure_speed(device: cl.Device, console: Console) -> None:
-    """Measure and keep the number that products are divided between devices by."""
+    """Measure and keep the speed of a device, by which products are divided between devices."""
     from clsparse_py._operations.spmv import speed
 
     context = cl.Context([device])
@@ -432,32 +443,32 @@ def _measure_speed(device: cl.Device, console: Console) -> None:
     )
 
 
-def _positive(text: str) -> int:
-    """Return an integer from 1 on."""
+def _parse_positive(text: str) -> int:
+    """Return the positive integer of an option's text."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be positive, is {text}")
     return number
 
 
-def _not_negative(text: str) -> int:
-    """Return an integer from 0 on."""
+def _parse_not_negative(text: str) -> int:
+    """Return the integer of an option's text, which is not negative."""
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"must not be negative, is {text}")
     return number
 
 
-def _minutes(text: str) -> float:
-    """Return a positive number of minutes, of a year at most."""
+def _parse_minutes(text: str) -> float:
+    """Return the minutes of an option's text: a positive number of less than a year."""
     minutes = float(text)
     if not 0 < minutes < 525_600:
         raise argparse.ArgumentTypeError(f"must be positive, and less than a year, is {text} minutes")
     return minutes
 
 
-def _names(text: str) -> tuple[str, ...]:
-    """Return names with commas between."""
+def _parse_names(text: str) -> tuple[str, ...]:
+    """Return the names in an option's text, which commas separate."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise argparse.ArgumentTypeError(f"must name something, is {text!r}")
@@ -465,13 +476,14 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def add_tune_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of ``clsparse tune`` but for the device."""
-    command.add_argument("--operations", type=_names, default=(), metavar="A,B", help="tune only these, such as spmv,spgemm")
-    command.add_argument("--questions", type=_names, default=(), metavar="A,B", help="ask only these, such as single,strategy")
-    command.add_argument("--dtypes", type=_names, default=(), metavar="A,B", help="tune only for these, such as float64")
-    command.add_argument("--budget", type=_minutes, metavar="MINUTES", help="that measuring may take (8.5, on a CPU 18)")
+    """Add the options of ``clsparse tune`` to a parser, except for the device."""
+    names: dict[str, Any] = {"type": _parse_names, "default": (), "metavar": "A,B"}
+    command.add_argument("--operations", **names, help="tune only these, such as spmv,spgemm")
+    command.add_argument("--questions", **names, help="ask only these, such as single,strategy")
+    command.add_argument("--dtypes", **names, help="tune only for these, such as float64")
+    command.add_argument("--budget", type=_parse_minutes, metavar="MINUTES", help="that measuring may take (8.5, on a CPU 18)")
     command.add_argument("--corpus", type=Path, metavar="DIR", help="measure with the matrices in this folder, too")
-    command.add_argument("--largest", type=_positive, metavar="N", help="most entries of a generated matrix")
+    command.add_argument("--largest", type=_parse_positive, metavar="N", help="most entries of a generated matrix")
     command.add_argument("--exhaustive", action="store_true", help="measure all that could win, not the promising alone")
     command.add_argument("--report", type=Path, metavar="DIR", help="write tables and plots of what it brings")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the profile there, and go on using the present one")
@@ -481,7 +493,7 @@ def add_tune_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_products(commands: argparse._SubParsersAction[Any], on_device: argparse.ArgumentParser) -> None:
-    """Add the commands that multiply and transpose."""
+    """Add the commands ``transpose`` and ``multiply`` to the parser of commands."""
     command = commands.add_parser("transpose", parents=[on_device], help="transpose a matrix, say how, and write the result")
     command.add_argument("file", metavar="FILE", help="a matrix: .mtx, .mtx.gz or .npz")
     command.add_argument("-o", "--output", metavar="FILE", help="where the transposed goes: .mtx, .mtx.gz or .npz")
@@ -496,14 +508,14 @@ def _add_products(commands: argparse._SubParsersAction[Any], on_device: argparse
     command.add_argument("--method", default="auto", choices=("auto", *PRODUCT_METHODS), help="(auto)")
     command.add_argument("--semiring", default="plus_times", choices=SEMIRINGS, help="(plus_times)")
     command.add_argument("--loose", action="store_true", help="allow forms whose result may differ in the last bits each time")
-    command.add_argument("--memory-limit", type=_positive, metavar="BYTES", help="of the workspace (half of the device's)")
-    command.add_argument("--max-nnz", type=_not_negative, metavar="N", help="refuse a product with more entries")
+    command.add_argument("--memory-limit", type=_parse_positive, metavar="BYTES", help="of the workspace (half of the device's)")
+    command.add_argument("--max-nnz", type=_parse_not_negative, metavar="N", help="refuse a product with more entries")
     command.add_argument("--explain", action="store_true", help="print which methods make which rows")
     command.set_defaults(run=_multiply)
 
 
 def _add_profile(commands: argparse._SubParsersAction[Any], on_device: argparse.ArgumentParser) -> None:
-    """Add the command ``profile`` and its actions."""
+    """Add the command ``profile`` and its actions to the parser of commands."""
     command = commands.add_parser("profile", help="show, export, import and remove profiles, by which kernels are chosen")
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
     command = actions.add_parser("show", parents=[on_device], help="say which profiles serve a device, or what is in one")
@@ -523,7 +535,7 @@ def _add_profile(commands: argparse._SubParsersAction[Any], on_device: argparse.
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+    """Return the parser of the arguments of ``clsparse``."""
     whole = argparse.ArgumentParser(prog="clsparse", description="Sparse linear algebra on any OpenCL device.")
     whole.add_argument("--version", action="version", version=f"clsparse_py {clsparse_py.__version__}")
     whole.add_argument("-v", "--verbose", action="store_true", help="say what is built, cached and adapted")
@@ -566,12 +578,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        By default those of the process.
+        The arguments, by default those of the process.
 
     Returns
     -------
     int
-        The exit code: 0; 1 where there is no device, a kernel does not build, or a result is wrong; 2 for wrong arguments.
+        The exit code: 0; 1 if there is no device, a kernel does not build, or a result is wrong; 2 for wrong arguments.
     """
     parsed = parser().parse_args(arguments)
     logging.basicConfig(level=logging.DEBUG if parsed.verbose else logging.WARNING, format="%(name)s: %(message)s")

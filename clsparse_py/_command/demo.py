@@ -1,7 +1,8 @@
-"""The command ``clsparse demo``: multiplies, transposes and squares real matrices, checks them against SciPy and times them."""
+"""The command ``clsparse demo``: products, transposed matrices and squares of real matrices, checked against SciPy and timed."""
 
 from __future__ import annotations
 
+import functools
 import importlib.resources
 import math
 import statistics
@@ -12,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
-import rich.box
 import scipy.sparse
 from pyopencl import array as cl_array
 from rich.console import Console
@@ -22,6 +22,7 @@ from rich.text import Text
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.matrix_files import SUFFIXES, read_matrix
 from clsparse_py._device.device import describe
+from clsparse_py._ground.console import plain_table
 from clsparse_py._ground.errors import BuildError
 from clsparse_py._ground.records import dataclass
 from clsparse_py._ground.rounding import max_share, rounding_bound
@@ -34,16 +35,16 @@ __all__ = ["Case", "Measurement", "Result", "generate", "measure", "read_case", 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long the demo takes.
+    """Limits of the time that the demo takes.
 
     Attributes
     ----------
     repeats : int
-        Of a measurement, at most.
+        Most repeats of a measurement.
     seconds : float
-        Of a measurement, beyond its first three repeats.
+        Longest time of a measurement of more than three repeats.
     max_products : int
-        Multiplications of a product of two matrices: larger ones are left to the benchmarks.
+        Most multiplications of a product of two matrices; larger products are left to the benchmarks.
     """
 
     repeats: int = 20
@@ -51,6 +52,7 @@ class Effort:
     max_products: int = 40_000_000
 
 
+#: The limits of the demo's time, which tests replace.
 EFFORT = Effort()
 #: Errors by which one operation of the demo fails while the others go on.
 _FAILURES = (ValueError, TypeError, MemoryError, BuildError, cl.Error)
@@ -64,7 +66,7 @@ SciPy  its time for the same on the host; ratio: SciPy's time by ours
 
 
 class Case(NamedTuple):
-    """A matrix: its name, the section of the tables that it stands in, what messages call it, and what reads it."""
+    """A matrix of the demo: its name, its section of the tables, its name in messages, and the function that loads it."""
 
     name: str
     origin: str
@@ -73,7 +75,7 @@ class Case(NamedTuple):
 
 
 class Result(NamedTuple):
-    """An operation: its kernel or method, times, bytes read and written, and the error as a share of what rounding explains."""
+    """The result of an operation: kernel or method, times, bytes read and written, and the error as a share of its bound."""
 
     method: str
     seconds: float
@@ -83,7 +85,7 @@ class Result(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Whether it is SciPy's up to rounding; an error of NaN is not."""
+        """Whether the result is SciPy's up to rounding; an error of NaN means a wrong result."""
         return self.error <= 1
 
 
@@ -97,52 +99,51 @@ class Measurement(NamedTuple):
 
     @property
     def failures(self) -> dict[str, Exception]:
-        """The operations that failed."""
+        """The errors of the operations that failed, by operation."""
         return {operation: outcome for operation, outcome in self.outcomes.items() if isinstance(outcome, Exception)}
 
     @property
     def right(self) -> bool:
-        """Whether all results that there are are SciPy's."""
+        """Whether all results are SciPy's up to rounding."""
         return all(outcome.right for outcome in self.outcomes.values() if isinstance(outcome, Result))
 
 
 def samples() -> list[Case]:
-    """Return the matrices that come with the package; the README.md beside them says what they are."""
+    """Return the cases of the sample matrices of the package; ``samples/README.md`` describes them."""
     folder = importlib.resources.files("clsparse_py") / "samples"
 
-    def case(name: str) -> Case:
-        def read() -> scipy.sparse.csr_array:
-            with importlib.resources.as_file(folder / name) as path:
-                return read_matrix(path)
+    def load(name: str) -> scipy.sparse.csr_array:
+        """Return the sample matrix in a file."""
+        with importlib.resources.as_file(folder / name) as path:
+            return read_matrix(path)
 
-        return Case(name.split(".")[0], "samples", name, read)
-
-    return [case(name) for name in sorted(file.name for file in folder.iterdir()) if name.endswith(SUFFIXES)]
+    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(SUFFIXES))
+    return [Case(name.split(".")[0], "samples", name, functools.partial(load, name)) for name in names]
 
 
 def read_case(path: str) -> Case:
-    """Return the matrix in a file."""
+    """Return the case of the matrix in a file."""
     name = Path(path).name
     suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
     return Case(name.removesuffix(suffix) or path, "files", path, lambda: read_matrix(path))
 
 
 def generate() -> list[Case]:
-    """Return matrices too large to come with the package, built here, so that the bandwidth means something."""
+    """Return the cases of two generated matrices, large enough for their bandwidth to mean something."""
     loaders = {"grid_1024x1024": lambda: _grid(1024), "power_law_200k": lambda: _power_law(200_000, 3_000_000)}
     return [Case(name, "generated here", name, load) for name, load in loaders.items()]
 
 
 def _grid(n: int) -> scipy.sparse.csr_array:
-    """Return the 5-point Laplacian of an n x n grid."""
+    """Return the matrix of the 5-point Laplacian of an n x n grid."""
     line = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
     return scipy.sparse.csr_array(scipy.sparse.kronsum(line, line))
 
 
 def _power_law(n: int, entries: int) -> scipy.sparse.csr_array:
-    """Return a random graph whose rows are of very uneven lengths, with ones for edges."""
+    """Return the adjacency matrix of a random graph with very uneven row lengths."""
     rng = np.random.default_rng(2)
-    # Cubes of uniform numbers crowd towards 0: row i has about (n / i)^(2 / 3) times the entries of the last one.
+    # Cubes of uniform numbers crowd towards 0: row i has about (n / i)^(2 / 3) times the entries of the last row.
     row, col = (rng.permutation(n)[(n * rng.random(entries) ** 3).astype(np.int64)] for _ in range(2))
     graph = scipy.sparse.csr_array((np.ones(entries), (row, col)), shape=(n, n))
     graph.data[:] = 1
@@ -150,9 +151,9 @@ def _power_law(n: int, entries: int) -> scipy.sparse.csr_array:
 
 
 def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
-    """Multiply one matrix with a vector and itself, transpose it, check the results against SciPy, and time both.
+    """Multiply a matrix with a vector and with itself, transpose it, check the results against SciPy, and time both.
 
-    An operation that fails leaves the others as they are. The values are in double precision where the device has it.
+    Other operations go on after one that fails. The values are in double precision if the device has it.
 
     Raises
     ------
@@ -166,43 +167,43 @@ def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
     for operation, act in _OPERATIONS.items():
         try:
             outcomes[operation] = act(A, host)
-        except _FAILURES as error:  # noqa: PERF203 - one that fails leaves the others
+        except _FAILURES as error:  # noqa: PERF203 - other operations go on
             outcomes[operation] = error
     return Measurement(case, host.shape, host.nnz, outcomes)
 
 
 def _multiply(A: csr_array, host: scipy.sparse.csr_array) -> Result:
-    """Multiply a matrix with a vector."""
-    # Random signs make sums cancel, so that a term left out or taken twice shows.
+    """Return the result of multiplying a matrix with a vector, compared with SciPy's."""
+    # Random signs make sums cancel, so that a missing or repeated term shows.
     x = np.random.default_rng(1).standard_normal(host.shape[1]).astype(host.dtype)
     plan, operand = spmv_plan(A), cl_array.to_device(A.queue, x)
-    result = cl_array.to_device(A.queue, np.full(host.shape[0], np.nan, host.dtype))
-    plan.execute(A, operand, result)
-    error = _error(host, x, result.get())
-    seconds = _time(lambda: plan.execute(A, operand, result), A.queue, calls=EFFORT.repeats)
-    return Result(str(plan), seconds, _time(lambda: host @ x), _bytes(host) + x.nbytes + result.nbytes, error)
+    y = cl_array.to_device(A.queue, np.full(host.shape[0], np.nan, host.dtype))
+    plan.execute(A, operand, y)
+    error = _product_error(host, x, y.get())
+    seconds = _time(lambda: plan.execute(A, operand, y), A.queue, calls=EFFORT.repeats)
+    return Result(str(plan), seconds, _time(lambda: host @ x), _count_bytes(host) + x.nbytes + y.nbytes, error)
 
 
 def _transpose(A: csr_array, host: scipy.sparse.csr_array) -> Result:
-    """Transpose a matrix."""
+    """Return the result of transposing a matrix, compared with SciPy's entry by entry."""
     transposed, reference = transpose(A).get(), host.T.tocsr()
     is_same = _same_structure(transposed, reference) and np.array_equal(transposed.data, reference.data, equal_nan=True)
-    seconds = _time(lambda: transpose(A), A.queue)
-    return Result(str(transpose_plan(A)), seconds, _time(host.T.tocsr), _bytes(host, reference), 0.0 if is_same else math.nan)
+    seconds, error = _time(lambda: transpose(A), A.queue), 0.0 if is_same else math.nan
+    return Result(str(transpose_plan(A)), seconds, _time(host.T.tocsr), _count_bytes(host, reference), error)
 
 
 def _square(A: csr_array, host: scipy.sparse.csr_array) -> Result | None:
-    """Multiply a matrix by itself, or its transposed; None beyond `Effort.max_products`."""
+    """Return the result of multiplying a matrix by itself, or by its transposed; None beyond `Effort.max_products`."""
     B, other = (A, host) if host.shape[0] == host.shape[1] else (transpose(A), host.T.tocsr())
     if spgemm_estimate(A, B).n_products > EFFORT.max_products:
         return None
     C = spgemm(A, B).get()
     seconds = _time(lambda: spgemm(A, B), A.queue)
     methods = ", ".join(dict.fromkeys(step.method for step in spgemm_plan(A, B).explain().bins))
-    return Result(methods, seconds, _time(lambda: host @ other), _bytes(host, other, C), _error_of_square(host, other, C))
+    return Result(methods, seconds, _time(lambda: host @ other), _count_bytes(host, other, C), _square_error(host, other, C))
 
 
-#: The demo's operations on each matrix.
+#: The demo's operations on every matrix, by the heading of their table.
 _OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | None]] = {
     "A @ x": _multiply,
     "A.T": _transpose,
@@ -211,7 +212,7 @@ _OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | No
 
 
 def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *, calls: int = 1) -> float:
-    """Return the median seconds of a call, over batches of ``calls`` calls; slow actions are repeated less."""
+    """Return the median seconds of a call of an action, over batches of ``calls`` calls; slow actions are repeated less often."""
     times: list[float] = []
     while len(times) < 3 or (len(times) < EFFORT.repeats and sum(times) < EFFORT.seconds):
         began = time.perf_counter()
@@ -223,23 +224,24 @@ def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *,
     return statistics.median(times) / calls
 
 
-def _bytes(*matrices: scipy.sparse.csr_array) -> int:
-    """Return the bytes of the arrays of matrices."""
+def _count_bytes(*matrices: scipy.sparse.csr_array) -> int:
+    """Return the total bytes of the arrays of some matrices."""
     return sum(part.nbytes for matrix in matrices for part in (matrix.indptr, matrix.indices, matrix.data))
 
 
 def _same_structure(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array) -> bool:
+    """Return whether two matrices have equal row pointers and columns."""
     return np.array_equal(A.indptr, B.indptr) and np.array_equal(A.indices, B.indices)
 
 
-def _error(A: scipy.sparse.csr_array, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
-    """Return the largest distance of y from SciPy's A @ x, in units of its row's bound; see `rounding_bound`."""
+def _product_error(A: scipy.sparse.csr_array, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
+    """Return the error of y against SciPy's A @ x: the largest difference, as a share of the row's bound by `rounding_bound`."""
     wide = np.result_type(A.dtype, np.float64)
     exact, x = A.astype(wide), x.astype(wide)
     return max_share(y, exact @ x, rounding_bound(np.diff(A.indptr), abs(exact) @ abs(x), A.dtype, wide))
 
 
-def _error_of_square(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy.sparse.csr_array) -> float:
+def _square_error(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy.sparse.csr_array) -> float:
     """Return the error of C against SciPy's A @ B, as a share of the bound; NaN if C's pattern is wrong.
 
     An entry of C is the sum of as many products as the row of A has entries, at most.
@@ -253,7 +255,7 @@ def _error_of_square(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: sc
         return math.nan
     wide, lengths = np.result_type(A.dtype, np.float64), np.diff(C.indptr)
     A, B, positions = A.astype(wide), B.astype(wide), (np.repeat(np.arange(C.shape[0]), lengths), C.indices)
-    # Looked up, as SciPy leaves out what cancels.
+    # The values are looked up, as SciPy drops entries that cancel.
     reference, magnitude = (product[positions] for product in (A @ B, abs(A) @ abs(B)))
     return max_share(C.data, reference, rounding_bound(np.repeat(np.diff(A.indptr), lengths), magnitude, C.dtype, wide))
 
@@ -264,16 +266,16 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        Of the device.
+        A queue of the device.
     files : sequence of str
-        Matrix files to multiply too.
+        Further files of matrices.
     console, errors : rich.console.Console
-        For the tables, and for progress and what cannot be read.
+        The console of the tables, and the console of progress and errors.
 
     Returns
     -------
     int
-        0 where all matrices could be read and all products and transposed matrices are right, else 1.
+        The exit code: 0 if all matrices could be read and all results are right, else 1.
     """
     measurements: list[Measurement] = []
     failed = 0
@@ -283,45 +285,46 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
                 measurements.append(measure(queue, case))
             except (OSError, *_FAILURES) as error:
                 failed += 1
-                _say(errors, f"error: {_reason(case, error)}", "red")
+                _print(errors, f"error: {_describe_failure(case, error)}", "red")
             else:
                 for operation, failure in measurements[-1].failures.items():
-                    _say(errors, f"error: {operation} of {_reason(case, failure)}", "red")
+                    _print(errors, f"error: {operation} of {_describe_failure(case, failure)}", "red")
     device = describe(queue.device)
     where = f"{device.name} ({device.platform})"
-    _say(console, f"In {'double' if device.fp64 else 'single'} precision on {where}", "bold")
+    _print(console, f"In {'double' if device.fp64 else 'single'} precision on {where}", "bold")
     for operation in _OPERATIONS:
-        _say(console, f"\n{operation}\n", "bold")
+        _print(console, f"\n{operation}\n", "bold")
         console.print(_table(operation, measurements))
-    _say(console, _LEGEND, "dim")
+    _print(console, _LEGEND, "dim")
     wrong = ", ".join(measurement.case.name for measurement in measurements if not measurement.right)
     broken = sum(len(measurement.failures) for measurement in measurements)
     verified = sum(measurement.right and not measurement.failures for measurement in measurements)
-    summary = [f"{verified} of {len(measurements)} results verified against SciPy on {where}"]
-    summary += [f"WRONG: {wrong}"] if wrong else []
-    summary += [f"{failed} not multiplied, see above"] if failed else []
-    summary += [f"operations that failed: {broken}, see above"] if broken else []
-    _say(console, "; ".join(summary), "bold red" if wrong else "bold")
-    return int(len(summary) > 1)
+    faults = [f"WRONG: {wrong}"] if wrong else []
+    faults += [f"{failed} not multiplied, see above"] if failed else []
+    faults += [f"operations that failed: {broken}, see above"] if broken else []
+    verdict = f"{verified} of {len(measurements)} results verified against SciPy on {where}"
+    _print(console, "; ".join((verdict, *faults)), "bold red" if wrong else "bold")
+    return int(bool(faults))
 
 
-def _reason(case: Case, error: Exception) -> str:
-    """Return one line on why a case was not multiplied, which names it."""
+def _describe_failure(case: Case, error: Exception) -> str:
+    """Return a line that names a case and says why an operation on it failed."""
     if isinstance(error, OSError) and error.strerror:
         return f"{case.source}: {error.strerror}"
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0] if case.source in lines[0] else f"{case.source}: {lines[0]}"
 
 
-def _say(console: Console, text: str, style: str) -> None:
-    """Print text as it is, whatever names are in it."""
+def _print(console: Console, text: str, style: str) -> None:
+    """Print text in a style, without line breaks."""
     console.print(text, style=style, soft_wrap=True)
 
 
 def _table(operation: str, measurements: Sequence[Measurement]) -> Table:
-    table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    """Return the table of an operation of the demo: a row for each matrix."""
+    table = plain_table()
     for column in ("matrix", "rows", "nnz", "method", "time", "GB/s", "error", "SciPy", "ratio"):
-        # In a narrow terminal the columns of text give way.
+        # In a narrow terminal the columns of text shrink.
         sides: dict[str, Any] = {} if column in ("matrix", "method") else {"justify": "right", "min_width": 5}
         table.add_column(column, no_wrap=True, overflow="ellipsis", **sides)
     origin = None
@@ -348,11 +351,12 @@ def _table(operation: str, measurements: Sequence[Measurement]) -> Table:
 
 
 def _three_digits(value: float) -> str:
+    """Return a number as text with at least three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the unit that suits it."""
+    """Return a duration as text with three digits, in seconds, milliseconds, microseconds or nanoseconds."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= scale:
             return f"{_three_digits(seconds / scale)} {unit}"

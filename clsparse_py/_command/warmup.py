@@ -36,32 +36,32 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["warmup"]
 
-# Longer than any kernel's part of a row, so that the kernel that adds a row's parts is built too.
+#: Entries of a row that is longer than any kernel's part of a row, so that the kernel that adds parts is built, too.
 _LONG_ROW = 1 << 16
-# Entries of rows that a GPU's teams of any size take row by row, in products with several columns.
+#: Entries of a row that a team of any number of lanes takes alone, in products with several columns.
 _TEAM_ROW = 16
-# Lengths of rows: uneven ones, with empty rows and without, and mostly empty ones. Kernels of chunks differ by them.
+#: Row lengths of matrices that kernels of chunks distinguish: uneven with empty rows, uneven without, and mostly empty.
 _LENGTHS = ([0, 1], [1, 3], [0] * 10 + [1])
-# Numbers of columns of a dense matrix, each of which may have kernels of its own.
+#: Numbers of columns of a dense matrix that have kernels of their own.
 _COLUMNS = (1, 2, 4, 32)
-# Numbers of tiles for which the union of two matrices takes scans of their own.
+#: Numbers of tiles for which the union of two matrices has scans of their own.
 _TILES = (2, 5000, 10_000)
-# Side of a grid large enough to need the reduction kernels.
+#: Nodes along the side of a grid, enough to need the reduction kernels.
 _SIDE = 128
-# Offsets of the diagonals of grids' matrices, in one, two and three dimensions.
+#: Offsets of the upper diagonals of the matrices of grids in one, two and three dimensions.
 _GRIDS = (
     (0, 1),
     (0, 1, _SIDE),
     (0, 1, _SIDE, 16 * _SIDE),
     (0, 1, _SIDE - 1, _SIDE, _SIDE + 1),
 )
-# Numbers of rows that are taken from a matrix: a scan of few takes another kernel than one of many.
+#: Numbers of rows that ``A[rows]`` lists: the scans of few rows and of many rows are different kernels.
 _LISTED = (2, 1 << 14)
-# Rows of a matrix whose union with another is too large for a single work-group.
+#: Rows of a matrix whose union with another is too large for a single work-group.
 _ROWS = 1 << 12
-# Numbers of blocks side by side for which stacks have kernels of their own.
+#: Numbers of blocks side by side for which `hstack` has kernels of their own.
 _BLOCKS = (1, 2, 3)
-# Entries of the longest rows of a band matrix: longer rows are not speculated to be alike.
+#: Most entries of a row of a band matrix: rows beyond are not speculated to be alike.
 _WIDEST_BAND = 256
 
 
@@ -72,27 +72,27 @@ def warmup(
 ) -> int:
     """Build the kernels that products are likely to need on a device.
 
-    The first product with a vector, or with a dense matrix of 1, 2, 4 or 32 columns, then builds nothing. These are the kernels
-    that the profile may choose for a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect
-    and divide one. For products of sparse matrices they are those of each bin of "auto", those for rows that are alike, as of
-    bands and of grids in one, two and three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed
-    rows, and those of ``A + B``, ``A.multiply(B)``, `hstack`, `vstack` and `kron`. Each runs once, on a small matrix, because
-    some drivers finish a build only at the first launch. Built kernels are kept on disk for later processes; there it saves the
-    time of loading them.
+    The first product with a vector, or with a dense matrix of 1, 2, 4 or 32 columns, then builds nothing. The built kernels are
+    those that the profile may choose for a matrix with 32-bit indices, with alpha and beta and without, and the kernels that
+    check, inspect and divide a matrix. For products of sparse matrices they are the kernels of every bin of "auto", of equal
+    rows, as in bands and grids of one, two and three dimensions, and of new values by a plan. Further kernels are those of
+    ``A[rows]`` for listed rows, of ``A + B``, ``A.multiply(B)``, `hstack`, `vstack` and `kron`. Every kernel runs once, on a
+    small matrix, because some drivers finish a build only at the first launch. Built kernels are kept on disk for later
+    processes, in which this function saves the time of loading kernels.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue, optional
-        Of the device and context to build for; by default `clsparse_py.default_queue`.
+        A queue of the device and context to build for; by default `clsparse_py.default_queue`.
     dtypes : iterable of dtype
-        Of the values of A and x. Those that the device lacks are left out.
+        Dtypes of the values of A and x; dtypes that the device lacks are left out.
     report : callable, optional
-        Is told after each step how many are done, and how many there are.
+        Takes, after each step, the number of finished steps and the number of all steps.
 
     Returns
     -------
     int
-        How many kernels were built that this process did not have.
+        Number of built kernels that this process did not have.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def warmup(
 
     Examples
     --------
-    For all dtypes, say ``sp.warmup()``; of none there is nothing to build:
+    For all dtypes, call ``sp.warmup()``; for no dtypes there is nothing to build:
 
     >>> import clsparse_py as sp
     >>> sp.warmup(dtypes=[])
@@ -116,7 +116,7 @@ def warmup(
     able = [dtype for dtype in requested if device.fp64 or dtype.name not in ("float64", "complex128")]
     steps = [step for dtype in able for step in _steps(queue, device, dtype)]
     for n_done, step in enumerate(steps, 1):
-        step()  # runs what it builds: quirk 31
+        step()  # runs the built kernels: quirk 31
         queue.finish()
         if report is not None:
             report(n_done, len(steps))
@@ -124,18 +124,18 @@ def warmup(
 
 
 def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iterator[Callable[[], object]]:
-    """Yield the calls to run for a dtype."""
+    """Yield the steps of warming up for a dtype: functions that run products."""
     matrices = _matrices(queue, dtype)
     of_lengths = [_with_lengths(queue, dtype, lengths) for lengths in _LENGTHS]
     for scheme, kernel in _choices(device, dtype.name):
         of_chunked = of_lengths if kernel is not None and kernel.name == "chunked" else []
         yield partial(_multiply_vector, [*matrices, *of_chunked], scheme, kernel)
     for columns in _COLUMNS:
-        # With matrices of its own, as after some products a plan may group rows and use other kernels. Teams of many lanes take
-        # a row each where rows are alike and not short.
+        # Each number of columns has new matrices, as after some products a plan may group rows and use other kernels. Teams of
+        # many lanes take equal rows that are not short.
         of_teams = _with_lengths(queue, dtype, [_TEAM_ROW] * 2)
         yield partial(_multiply_columns, [*_matrices(queue, dtype), of_teams], columns)
-    # All at once, and step by step, as rows of the second matrix may be long.
+    # Few rows in a single launch, and many or long rows in several launches.
     for A, n in ((matrices[0], 2), *((matrices[1], n) for n in _LISTED)):
         yield partial(_take_rows, A, n)
     yield partial(_unite, matrices[0])
@@ -145,42 +145,43 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
     types = types_of(matrices[0], matrices[0])
     for strategy in choosable_strategies(device, types):
         yield partial(_multiply_by, queue, device, dtype, strategy)
-    lengths = sorted({each.length for each in merges(device, types, thresholds_of(device, types), registers=True)})
+    lengths = sorted({method.length for method in merges(device, types, thresholds_of(device, types), registers=True)})
     for length in lengths:
         yield partial(_multiply_rows, queue, dtype, length)
-    for length in (each for each in lengths if each <= _WIDEST_BAND):
-        # Enough products not to be few, and no more than a CPU makes at once.
-        yield partial(_square, queue, dtype, range(length), 2 * length + 4096 // length)
+    for length in lengths:
+        if length <= _WIDEST_BAND:
+            # The matrix has enough rows for a product that is not small, which a CPU still computes in one piece.
+            yield partial(_square, queue, dtype, range(length), 2 * length + 4096 // length)
     for offsets in _GRIDS:
-        both = sorted({sign * each for each in offsets for sign in (-1, 1)})
-        yield partial(_square, queue, dtype, both, _SIDE * _SIDE)
+        diagonals = sorted({sign * offset for offset in offsets for sign in (-1, 1)})
+        yield partial(_square, queue, dtype, diagonals, _SIDE * _SIDE)
 
 
 def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
-    """Return a matrix of short rows, and one with an empty row, a short one, and one that every kernel cuts."""
+    """Return two matrices of one column: of short rows; and of an empty row, a short row and a row that every kernel cuts."""
     return [_with_lengths(queue, dtype, lengths) for lengths in ([1, 1], [0, 1, _LONG_ROW])]
 
 
 def _with_lengths(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> csr_array:
-    """Return a matrix of one column; its rows have the given numbers of entries, all in that column."""
+    """Return a matrix of one column whose rows have some lengths, with duplicates."""
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
     return csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue)
 
 
 def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelChoice | None) -> None:
-    """Multiply a vector by a scheme and its kernels, with alpha and without."""
+    """Multiply matrices with a vector by a scheme and kernel of SpMV, with alpha and without."""
     for A in matrices:
         plan = spmv_plan(A, scheme=scheme, kernel=kernel)
         x, y = (from_host(A.queue, np.zeros(n, A.dtype), copy=True) for n in (1, A.shape[0]))
         for scale in (None, 1):
             plan.execute(A, x, y, alpha=scale)
-        # The launches read arrays of the plan.
+        # The launches read arrays of the plan, which lives until the next turn.
         A.queue.finish()
 
 
 def _multiply_columns(matrices: list[csr_array], columns: int) -> None:
-    """Multiply a dense matrix, with alpha and without."""
+    """Multiply matrices with a dense matrix of some columns, with alpha and without."""
     for A in matrices:
         X = from_host(A.queue, np.zeros((1, columns), A.dtype), copy=True)
         for scale in (None, 1):
@@ -188,21 +189,21 @@ def _multiply_columns(matrices: list[csr_array], columns: int) -> None:
 
 
 def _take_rows(A: csr_array, n: int) -> None:
-    """Take n rows, listed on the host and on the device."""
+    """Take n rows of a matrix by a list on the host, and by a list on the device."""
     rows = np.ones(n, np.int64)
     for listed in (rows, from_host(A.queue, rows, copy=True)):
         A[listed]
 
 
 def _unite(A: csr_array) -> None:
-    """Add and multiply two matrices entry by entry."""
+    """Add and multiply a matrix and itself entry by entry."""
     for operate in (operator.add, operator.mul):
         operate(A, A)
     A.queue.finish()
 
 
 def _scan_tiles(A: csr_array) -> None:
-    """Scan as many counts as matrices have tiles."""
+    """Scan as many counts as the union of matrices has tiles, for all `_TILES`."""
     for n in _TILES:
         chain = Chain(A.queue)
         counts = chain.scratch(n, A.indptr.dtype)
@@ -212,7 +213,7 @@ def _scan_tiles(A: csr_array) -> None:
 
 
 def _combine(A: csr_array) -> None:
-    """Stack matrices, and make their Kronecker product in both of its formats."""
+    """Stack copies of a matrix, and compute the matrix's Kronecker product with itself in both formats."""
     for n in _BLOCKS:
         hstack([A] * n)
     for form in ("csr", "coo"):
@@ -221,13 +222,13 @@ def _combine(A: csr_array) -> None:
 
 
 def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], strategy: Strategy) -> None:
-    """Multiply sparse matrices with a row for every bin of a strategy that the profile may choose."""
+    """Multiply sparse matrices that have a row for every bin of a strategy of SpGEMM."""
     unit = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
     of_rows = bins_for("auto", device, types_of(unit, unit), strategy=strategy)
     limits = [limit for bin_ in of_rows for limit in bin_.limits if 0 < limit < _LONG_ROW]
-    # Rows of as many entries as each bin may take, and one beyond them all; rows of the other operand have one entry.
+    # The longest row of every bin, and a longer row; the rows of the other operand have one entry.
     first, second = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
-    # Its bins are given as they are, as "auto" would take such a product for a small one.
+    # The second plan is told its bins, as "auto" has other kernels for such small products.
     for plan in (
         spgemm_plan(first, second),
         SpgemmPlan(first, second, Request(bins=of_rows)),
@@ -237,19 +238,19 @@ def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], s
 
 
 def _multiply_twice(plan: SpgemmPlan[csr_array]) -> None:
-    """Make a product by a plan, and its values once more."""
+    """Multiply by a plan of SpGEMM twice: the second call computes new values alone."""
     plan()
     plan()
     plan.queue.finish()
 
 
 def _multiply_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], length: int) -> None:
-    """Multiply sparse matrices that have few products, with a row of some length."""
+    """Multiply sparse matrices with a single row of some length, which have few products."""
     _multiply_twice(spgemm_plan(*_with_rows(queue, dtype, [length])))
 
 
 def _square(queue: cl.CommandQueue, dtype: np.dtype[Any], offsets: Sequence[int], n: int) -> None:
-    """Square and transpose a matrix of order ``n`` with these diagonals, and look at its rows."""
+    """Inspect, transpose and square a matrix of order ``n`` with entries on some diagonals."""
     host = scipy.sparse.diags_array(np.ones(len(offsets)), offsets=offsets, shape=(n, n))
     A = csr_array(scipy.sparse.csr_array(host, dtype=dtype), queue=queue)
     A.spmv_plan()
@@ -258,7 +259,7 @@ def _square(queue: cl.CommandQueue, dtype: np.dtype[Any], offsets: Sequence[int]
 
 
 def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> tuple[csr_array, csr_array]:
-    """Return operands of a sparse product: rows of these lengths, and a column of ones."""
+    """Return the operands of a sparse product: a matrix with rows of some lengths, and a column of ones."""
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
     factor = scipy.sparse.csr_array((np.zeros(indices.size, dtype), indices, indptr), shape=(len(lengths), max(lengths)))
@@ -266,7 +267,7 @@ def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int])
 
 
 def _choices(device: Device, dtype: str) -> Iterator[tuple[Scheme, KernelChoice | None]]:
-    """Yield the schemes and kernels that the profile of a device may choose for a matrix."""
+    """Yield the schemes and kernels of SpMV that the profile of a device may choose for a matrix."""
     numbers = {**Features(1, 1, 1, 1, 1, 0.0, ()).numbers(device.compute_units, 1), "bin": 0, "granularity": 1}
     for kernel in rules(device, "spmv", dtype, "single", numbers, KernelChoice.parse).values.values():
         yield Scheme("single"), kernel

@@ -1,31 +1,31 @@
-"""Numbers in labels: each has bounds, as a label may come from any file."""
+"""Numbers in labels: every number has bounds, as a label may come from any file."""
 
 from __future__ import annotations
 
 __all__ = ["MOST", "number"]
 
-#: Largest number in a label without a closer bound: fits an ``int`` of OpenCL C.
+#: Largest number in a label without a closer bound: the largest ``int`` of OpenCL C.
 MOST = (1 << 31) - 1
 
 
 def number(text: str, name: str, lowest: int, highest: int) -> int:
-    """Return a number of a label.
+    """Return the number that the digits of a label's part stand for.
 
     Parameters
     ----------
     text : str
         Decimal digits.
-    what : str
-        What the number is of, for the error.
+    name : str
+        The number's name in the error's message.
     lowest, highest : int
-        What it may be.
+        Bounds of the number.
 
     Raises
     ------
     ValueError
-        It is no number, or out of bounds.
+        The text is no number, or the number is out of bounds.
     """
-    # So many digits at most: to read them takes time, too.
+    # The number of digits is limited, as to read many of them takes time.
     digits = text.isascii() and text.isdecimal() and len(text) <= len(str(highest))
     value = int(text) if digits else lowest - 1
     if not lowest <= value <= highest:

@@ -1,9 +1,9 @@
 """Profiles: decision trees and thresholds as JSON, looked up by device.
 
-The user's own lie in a folder, others are shipped. Of those that suit a device the closest comes first: one of that very
-device, then one of its kin, then that for its type, then the default; the user's before a shipped one. A question that
-a profile does not decide goes to the next one. A profile that cannot be used is reported once and passed over: it is never an
-error at run time.
+The user's profiles lie in a folder, others are shipped. Of the profiles that suit a device the closest comes first: a profile of
+the very device, then of a similar device, then the one for the device's type, then the default; the user's before a shipped one.
+A question that a profile does not decide goes to the next profile. A profile that cannot be used is reported once and passed
+over: it is never an error at run time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -22,7 +22,7 @@ import numpy as np
 
 from clsparse_py._decisions import tree as trees
 from clsparse_py._device.device import Device
-from clsparse_py._device.ranking import folder, head, list_shipped, members
+from clsparse_py._device.ranking import folder, list_shipped, parse_members, read_head
 from clsparse_py._ground.errors import ProfileError
 from clsparse_py._ground.files import make_private, write_text
 from clsparse_py._ground.records import dataclass
@@ -36,29 +36,32 @@ __all__ = [
     "decide",
     "default",
     "find",
+    "find_shipped",
     "folder",
     "forget",
     "identity",
+    "is_usable",
     "kept",
+    "list_files",
+    "list_own",
     "list_shipped",
     "load",
     "name_for",
-    "own",
     "read",
+    "reject",
     "remove",
     "rules",
     "save",
-    "thresholds",
 ]
 
 _log = logging.getLogger(__name__)
 
 #: The version of the schema that is written and read.
 SCHEMA = 2
-#: The shipped profile for devices of a type that none is for: most kinds of them hide latency as GPUs do.
+#: Name of the shipped profile for devices of a type without a profile: most of them hide latency as GPUs do.
 _DEFAULT = "generic-gpu"
 
-#: Characters of a line of a profile, where members are no longer.
+#: Longest line of a profile's file whose members fit, in characters.
 _WIDTH = 130
 
 T = TypeVar("T")
@@ -71,11 +74,11 @@ class Profile:
     Attributes
     ----------
     path : pathlib.Path
-        Where it was read from.
+        The profile's file.
     shipped : bool
-        Whether it came with the package.
+        Whether the profile came with the package.
     head : mapping
-        Its name, device, date and rank: what tells whether it is asked at all.
+        The profile's name, device, date and rank, by which it is chosen for a device.
     """
 
     path: Path
@@ -108,30 +111,30 @@ class Profile:
 
     @functools.cached_property
     def _decides(self) -> Mapping[str, Any]:
-        """Trees and thresholds, as JSON has them."""
+        """The profile's trees and thresholds, as JSON has them."""
         return self._decisions()
 
     @property
     def operations(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-        """Trees as JSON has them, by operation, dtype and question."""
+        """The profile's trees as JSON has them, by operation, dtype and question."""
         operations: Mapping[str, Mapping[str, Mapping[str, Any]]] = self._decides["operations"]
         return operations
 
     def thresholds(self, operation: str, dtype: str) -> dict[str, float]:
-        """Return the thresholds of an operation by name, those for a dtype before those for any."""
+        """Return the thresholds of an operation by name; a threshold for the dtype comes before one for any dtype."""
         of_operation = self._decides.get("thresholds", {}).get(operation, {})
-        named = (of_operation.get(key, {}) for key in reversed(_stand_ins(dtype)))
+        named = (of_operation.get(key, {}) for key in reversed(_dtype_keys(dtype)))
         return {name: threshold["value"] for by_name in named for name, threshold in by_name.items()}
 
     def tree(self, operation: str, dtype: str, question: str) -> trees.Tree | None:
-        """Return the tree for a question; None where there is none.
+        """Return the tree that answers a question; None if the profile has none.
 
         Raises
         ------
         ValueError
-            It is no tree.
+            The tree is malformed.
         """
-        for key in _stand_ins(dtype):
+        for key in _dtype_keys(dtype):
             cached = self._trees.get((operation, key, question))
             if cached is not None:
                 return cached
@@ -144,8 +147,8 @@ class Profile:
         return f"profile {self.name} ({self.date})" if self.date and "name" in self.device else f"profile {self.name}"
 
 
-def _stand_ins(dtype: str) -> tuple[str, ...]:
-    """Return the keys under which trees for a dtype are sought: its own, the real one of its size, and that for any."""
+def _dtype_keys(dtype: str) -> tuple[str, ...]:
+    """Return the keys of a profile under which the trees for a dtype are sought: the dtype, the real one of its size, "any"."""
     if dtype == "any":
         return ("any",)
     real = "float32" if np.dtype(dtype).itemsize <= 4 else "float64"
@@ -153,8 +156,9 @@ def _stand_ins(dtype: str) -> tuple[str, ...]:
 
 
 @functools.cache
-def _validate() -> Callable[[Any], Any]:
-    # Here, as few users have profiles of their own.
+def _validator() -> Callable[[Any], Any]:
+    """Return the function that checks a profile as JSON has it against the schema."""
+    # fastjsonschema is imported here, as few users have profiles of their own.
     import fastjsonschema
 
     schema = json.loads((Path(__file__).parent / "profile.schema.json").read_text(encoding="utf-8"))
@@ -163,13 +167,7 @@ def _validate() -> Callable[[Any], Any]:
 
 
 def check(content: Any) -> None:
-    """Check what JSON has of a profile.
-
-    Raises
-    ------
-    ProfileError
-        It is none, or one of another version; the message says why.
-    """
+    """Raise `ProfileError` unless a value read from JSON is a profile of this version."""
     version = content.get("schema") if isinstance(content, dict) else None
     if isinstance(version, int) and version > SCHEMA:
         raise ProfileError(f"it has version {version} of the schema, and this package reads {SCHEMA}: a newer one made it")
@@ -179,8 +177,8 @@ def check(content: Any) -> None:
             "`clsparse tune` makes a new one"
         )
     try:
-        _validate()(content)
-    except ValueError as error:  # fastjsonschema's, with the message alone
+        _validator()(content)
+    except ValueError as error:  # fastjsonschema's error
         raise ProfileError(f"it is no profile: {str(error).replace('data', 'profile', 1)}") from None
     except RecursionError:
         raise ProfileError("it is no profile: its trees are too deep") from None
@@ -192,12 +190,12 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
     Raises
     ------
     ProfileError
-        It cannot be read, or is damaged, or of another version; the message says why.
+        The file cannot be read, or is damaged, or of another version; the message says why.
     """
     try:
         if shipped:
-            return Profile(path, shipped, head(path), lambda: _decisions_in(path), lambda: json.loads(path.read_bytes()))
-        content = json.loads(path.read_bytes(), parse_constant=_no_number)
+            return Profile(path, shipped, read_head(path), lambda: _decisions_in(path), lambda: json.loads(path.read_bytes()))
+        content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except OSError as error:
         raise ProfileError(f"it cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError, too
@@ -207,12 +205,12 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
 
 
 def _decisions_in(path: Path) -> Mapping[str, Any]:
-    """Return the trees and thresholds in a profile's file, without parsing the evidence."""
-    return members(path.read_text(encoding="utf-8"), "operations", "thresholds")
+    """Return the trees and thresholds in the file of a shipped profile, without parsing the evidence."""
+    return parse_members(path.read_text(encoding="utf-8"), "operations", "thresholds")
 
 
-def _no_number(text: str) -> Any:
-    """Refuse NaN and infinities, which are no JSON and which no bound of the schema would find."""
+def _refuse_constant(text: str) -> Any:
+    """Raise `ValueError` for NaN and infinities, which are no JSON and which no bound of the schema would find."""
     raise ValueError(f"{text} is no number")
 
 
@@ -222,19 +220,19 @@ def load(name: str) -> Profile:
     Raises
     ------
     ProfileError
-        There is none, or it cannot be used.
+        No profile has the name, or it cannot be used.
     """
-    for path, is_shipped in _files():
+    for path, is_shipped in list_files():
         if path.stem == name:
             try:
                 return read(path, shipped=is_shipped)
             except ProfileError as error:
                 raise ProfileError(f"profile {path}: {error}") from None
-    raise ProfileError(f"no profile is named {name!r}; there are {', '.join(path.stem for path, _ in _files())}")
+    raise ProfileError(f"no profile is named {name!r}; there are {', '.join(path.stem for path, _ in list_files())}")
 
 
-def own() -> list[Path]:
-    """Return the files of the user's profiles, damaged ones too."""
+def list_own() -> list[Path]:
+    """Return the files of the user's profiles, including damaged ones."""
     try:
         return sorted(path for path in folder().iterdir() if path.suffix == ".json")
     except (FileNotFoundError, NotADirectoryError):
@@ -244,25 +242,25 @@ def own() -> list[Path]:
         return []
 
 
-def _files() -> Iterator[tuple[Path, bool]]:
-    """Iterate over the files of all profiles, and whether each is shipped."""
-    yield from ((path, False) for path in own())
+def list_files() -> Iterator[tuple[Path, bool]]:
+    """Iterate over the files of all profiles, the user's first; True beside a file: the profile is shipped."""
+    yield from ((path, False) for path in list_own())
     yield from ((path, True) for path in list_shipped())
 
 
-#: Files of profiles that were reported as ignored, with the reason.
+#: Files of profiles that were reported as ignored, each with the reason.
 _reported: set[tuple[Path, str]] = set()
 
 
 def _report(path: Path, why: str) -> None:
-    """Say once that a profile is not used."""
+    """Warn once that a profile is ignored, and why."""
     if (path, why) not in _reported:
         _reported.add((path, why))
         _log.warning("profile %s is ignored: %s", path, why)
 
 
 def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
-    """Return how far a profile is from a device, nearest first: the same, kin by how their sizes compare, type, default."""
+    """Return the sort key of a profile for a device: the same one, kin by size, its type, the default; None if unsuitable."""
     made_for = profile.device
     if made_for["type"] != device.type:
         return (3,) if profile.shipped and profile.name == _DEFAULT else None
@@ -275,51 +273,55 @@ def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
     return (1, abs(math.log(made_for["compute_units"] / device.compute_units))) if kin else None
 
 
-def _usable(path: Path, is_shipped: bool) -> Profile | None:
-    try:
-        return read(path, shipped=is_shipped)
-    except ProfileError as error:
-        _report(path, str(error))
-        return None
-
-
 @functools.cache
-def _all() -> tuple[Profile, ...]:
+def _read_all() -> tuple[Profile, ...]:
     """Return all profiles that can be used, the user's first."""
-    return tuple(profile for path, is_shipped in _files() if (profile := _usable(path, is_shipped)) is not None)
+    profiles = []
+    for path, is_shipped in list_files():
+        try:
+            profiles.append(read(path, shipped=is_shipped))
+        except ProfileError as error:  # noqa: PERF203 - a damaged file hides no other one
+            _report(path, str(error))
+    return tuple(profiles)
 
 
 @functools.lru_cache(maxsize=64)
 def find(device: Device) -> tuple[Profile, ...]:
-    """Return the profiles that suit a device, in the order in which they are asked."""
-    near = [(distance, profile.shipped, profile.name, profile) for profile in _all() if (distance := _distance(profile, device))]
-    return tuple(profile for *_, profile in sorted(near, key=lambda ranked: ranked[:3]))
+    """Return the profiles that suit a device, the closest first."""
+    distances = ((_distance(profile, device), profile.shipped, profile.name, profile) for profile in _read_all())
+    near = sorted((entry for entry in distances if entry[0] is not None), key=lambda entry: entry[:3])
+    return tuple(profile for *_, profile in near)
+
+
+def find_shipped(device: Device) -> tuple[Profile, ...]:
+    """Return the shipped profiles that suit a device, the closest first: these decide on a device that was never tuned."""
+    return tuple(profile for profile in find(device) if profile.shipped)
 
 
 def forget() -> None:
-    """Forget what was read: the next decision reads the files anew, and reports anew."""
+    """Forget all profiles and the decisions by them, so that the next decision reads the files again."""
     global forgotten
     forgotten += 1
     _reported.clear()
     _unusable.clear()
     _rules.clear()
     kept.clear()
-    _all.cache_clear()
+    _read_all.cache_clear()
     find.cache_clear()
 
 
 @dataclass(frozen=True)
 class Ruling(Generic[T]):
-    """A decision by a profile's tree. Most callers do not ask for its reasons, which take longer to put into words than to find.
+    """A decision by a profile's tree. Its reasons are put into words on demand, as that takes longer than to decide.
 
     Attributes
     ----------
     rules : Rules
         The tree that decided, and its profile.
     features : mapping of str to float
-        What it compared.
+        The features that the tree compared.
     leaf : Leaf
-        Where that led.
+        The leaf of the tree to which the comparisons led.
     """
 
     rules: Rules[T]
@@ -338,12 +340,12 @@ class Ruling(Generic[T]):
 
     @property
     def profile(self) -> str:
-        """The profile that decided, and its date if it was measured."""
+        """The name of the profile that decided, with its date if the profile was measured."""
         return str(self.rules.profile)
 
     @property
     def path(self) -> str:
-        """The comparisons that led to the choice, in words; "" if the tree has none."""
+        """The comparisons of the tree that led to the choice, in words; "" if the tree has none."""
         return trees.words(trees.evaluate(self.rules.tree, self.features)[1])
 
     @property
@@ -357,24 +359,24 @@ class Ruling(Generic[T]):
 
     @property
     def _noted(self) -> str:
-        """The note at the leaf, in parentheses; "" if it has none."""
+        """The note of the leaf, in parentheses; "" if the leaf has none."""
         return f" ({self.leaf.note})" if self.leaf.note else ""
 
 
 @dataclass(frozen=True)
 class Rules(Generic[T]):
-    """The tree that answers a question on a device, its labels parsed."""
+    """The tree that answers a question on a device, with its parsed labels by label."""
 
     profile: Profile
     tree: trees.Tree
     values: Mapping[str, T]
 
     def decide(self, features: Mapping[str, float]) -> Ruling[T]:
-        """Return the decision for some features: the leaf that the tree leads to, with the reasons at hand."""
+        """Return the decision of the tree for some features."""
         return Ruling(self, features, trees.leaf_of(self.tree, features))
 
     def restrict(self, features: Mapping[str, float]) -> Rules[T]:
-        """Return the rules with the known features substituted."""
+        """Return the rules with the comparisons of known features resolved."""
         return Rules(self.profile, trees.restrict(self.tree, features), self.values)
 
     def take(self, features: Mapping[str, float]) -> T:
@@ -382,24 +384,35 @@ class Rules(Generic[T]):
         return self.values[trees.leaf_of(self.tree, features).label]
 
 
-#: Rules by device, operation, dtype and question.
+#: Cached rules by device, operation, dtype and question.
 _rules: dict[tuple[Device, str, str, str], Rules[Any]] = {}
-#: Files and operations of profiles whose labels do not parse, which was reported.
+#: Files of profiles, each with an operation for which the profile is ignored, as was reported.
 _unusable: set[tuple[Path, str]] = set()
+
+
+def is_usable(profile: Profile, operation: str) -> bool:
+    """Return whether a profile may decide for an operation: it was not rejected before."""
+    return (profile.path, operation) not in _unusable
+
+
+def reject(profile: Profile, operation: str, subject: str, why: str) -> None:
+    """Ignore a profile for an operation from now on, and warn of the reason: a question's tree or thresholds are unusable."""
+    _unusable.add((profile.path, operation))
+    _report(profile.path, f"{operation}, {subject}: {why}")
 
 
 def rules(
     device: Device, operation: str, dtype: str, question: str, features: Mapping[str, float], parse: Callable[[str], T]
 ) -> Rules[T]:
-    """Return the rules of the first profile that decides a question on a device; see `decide`."""
+    """Return the rules of the closest profile that answers a question on a device; the parameters are those of `decide`."""
     key = (device, operation, dtype, question)
     cached = _rules.get(key)
     if cached is None:
-        cached = _rules[key] = _first(find(device), operation, dtype, question, features, parse)
+        cached = _rules[key] = _first_rules(find(device), operation, dtype, question, features, parse)
     return cached
 
 
-def _first(
+def _first_rules(
     profiles: tuple[Profile, ...],
     operation: str,
     dtype: str,
@@ -407,8 +420,9 @@ def _first(
     features: Mapping[str, float],
     parse: Callable[[str], T],
 ) -> Rules[T]:
+    """Return the rules of the first of some profiles that answers a question; a profile with an unknown label is reported."""
     for profile in profiles:
-        if (profile.path, operation) in _unusable:
+        if not is_usable(profile, operation):
             continue
         try:
             tree = profile.tree(operation, dtype, question)
@@ -423,97 +437,52 @@ def _first(
             why = str(error)
         except Exception as error:  # a file from anywhere never ends a product, whatever a parser makes of it
             why = f"{type(error).__name__}: {error}"
-        _unusable.add((profile.path, operation))
-        _report(profile.path, f"{operation}, {question}: {why}")
+        reject(profile, operation, question, why)
     raise LookupError(f"no profile decides {question} of {operation} for {dtype}")
 
 
 def decide(
     device: Device, operation: str, dtype: str, question: str, features: Mapping[str, float], parse: Callable[[str], T]
 ) -> Ruling[T]:
-    """Decide by the closest profile that answers a question.
+    """Decide a question of an operation by the closest profile that answers it.
 
     Parameters
     ----------
     device : Device
-        That it is to run on.
+        The device of the operation.
     operation, question : str
-        As the operation declares them; see `clsparse_py._tuner.tunable.Tunable`.
+        Names as the operation declares them; see `clsparse_py._tuner.tunable.Tunable`.
     dtype : str
-        Of values; where a profile has no trees for it, those for the real one of its size are taken. "any" where it is the same.
+        The dtype of values, or "any" if it makes no difference. If a profile has no tree for the dtype, the tree for the real
+        dtype of the same size decides.
     features : mapping of str to float
-        What trees compare.
+        The features that trees compare.
     parse : callable
-        From a label to what it means. A `ValueError` says that it is none: the profile, a newer one, is reported and ignored.
+        Returns the configuration that a label names, or raises `ValueError`: then the profile, a newer one, is reported and
+        ignored.
     """
     return rules(device, operation, dtype, question, features, parse).decide(features)
 
 
-#: Generation of the profiles, part of the keys of caches: it grows by each `forget`.
+#: Generation of the profiles, a part of the keys of caches: the number of calls of `forget`.
 forgotten = 0
 
-#: Choices that operations derived from profiles, by keys of their own: emptied when files are read anew.
+#: Choices that operations derived from profiles, by keys of the operations; `forget` empties it.
 kept: dict[Any, Any] = {}
 
 
-def thresholds(
-    near: Sequence[Profile],
-    operation: str,
-    dtype: str,
-    defaults: Mapping[str, float],
-    make: Callable[[Mapping[str, float]], T],
-) -> T:
-    """Return the thresholds of an operation: each from the closest profile that has it, else its default.
-
-    Parameters
-    ----------
-    near : sequence of Profile
-        Of `find`, the closest first.
-    operation, dtype
-        As for `decide`.
-    defaults : mapping of str to float
-        All numbers by name.
-    make : callable
-        From numbers by name to the operation's own record. A `ValueError` says that a number is none: the profile is reported and
-        ignored.
-    """
-    values, record = dict(defaults), make(defaults)
-    for profile in reversed(near):
-        named = {} if (profile.path, operation) in _unusable else profile.thresholds(operation, dtype)
-        try:
-            record = make({**values, **named}) if named else record
-        except ValueError as error:
-            _unusable.add((profile.path, operation))
-            _report(profile.path, f"{operation}, thresholds: {error}")
-        else:
-            values |= named
-    return record
-
-
-def _of_package(device: Device) -> tuple[Profile, ...]:
-    """Return the shipped profiles, which decide on a device that was never tuned."""
-    return tuple(profile for profile in find(device) if profile.shipped)
-
-
-def default(
-    device: Device,
-    operation: str,
-    dtype: str,
-    question: str,
-    features: Mapping[str, float],
-    parse: Callable[[str], Any] = str,
-) -> Ruling[Any]:
-    """Decide as on a device that was never tuned: by the closest shipped profile that answers a question."""
-    return _first(_of_package(device), operation, dtype, question, features, parse).decide(features)
+def default(device: Device, operation: str, dtype: str, question: str, features: Mapping[str, float]) -> Ruling[str]:
+    """Decide a question as on a device that was never tuned, by the closest shipped profile that answers it."""
+    return _first_rules(find_shipped(device), operation, dtype, question, features, str).decide(features)
 
 
 def name_for(device: Device) -> str:
-    """Return the name of the profile of a device that is tuned here."""
+    """Return the name of the profile that tuning a device writes."""
     return re.sub(r"[^a-z0-9]+", "-", f"{device.name} {device.platform}".lower()).strip("-")[:120] or "device"
 
 
 def identity(device: Device) -> dict[str, Any]:
-    """Return the description, in a profile, of the measured device."""
+    """Return the description of a measured device in its profile."""
     return {
         "name": device.name,
         "platform": device.platform,
@@ -524,33 +493,34 @@ def identity(device: Device) -> dict[str, Any]:
     }
 
 
-def _text(content: Mapping[str, Any]) -> str:
-    """Return a profile as text, to be read by people: a line for each of its members, and more for what holds others."""
-    members = (f" {json.dumps(key)}: {_value(value, 1)}" for key, value in content.items())
+def _format(content: Mapping[str, Any]) -> str:
+    """Return the text of a profile's file: a line for each member, and several lines for a member that is too long."""
+    members = (f" {json.dumps(key)}: {_format_value(value, 1)}" for key, value in content.items())
     return "{\n" + ",\n".join(members) + "\n}\n"
 
 
-def _value(value: Any, depth: int) -> str:
-    """Return a value as text: in a line, or in one for each of its members, of a list without those at its head."""
+def _format_value(value: Any, depth: int) -> str:
+    """Return the JSON text of a value: one line, or a line for each member; the scalars of a long list share its first line."""
     text, indent = json.dumps(value), "\n" + " " * (depth + 1)
     if len(text) + depth <= _WIDTH or not isinstance(value, (dict, list)):
         return text
     if isinstance(value, dict):
-        members = (f"{indent}{json.dumps(name)}: {_value(member, depth + 1)}" for name, member in value.items())
+        members = (f"{indent}{json.dumps(name)}: {_format_value(member, depth + 1)}" for name, member in value.items())
         return f"{{{','.join(members)}{indent[:-1]}}}"
     lines = [
-        indent + _value(member, depth + 1) if isinstance(member, (dict, list)) else f" {json.dumps(member)}" for member in value
+        indent + _format_value(member, depth + 1) if isinstance(member, (dict, list)) else f" {json.dumps(member)}"
+        for member in value
     ]
     return f"[{','.join(lines).lstrip()}]"
 
 
 def save(content: Mapping[str, Any], target: Path | None = None) -> Path:
-    """Write a profile to the user's folder, or to a file, and return where it is: all of it, or nothing.
+    """Write a profile to the user's folder or to a file, as a whole or not at all, and return the file's path.
 
     Raises
     ------
     ProfileError
-        It is none, or it cannot be written; the message says where and why.
+        The content is no profile, or it cannot be written; the message says where and why.
     """
     check(content)
     path = target if target is not None else folder() / f"{content['name']}.json"
@@ -559,7 +529,7 @@ def save(content: Mapping[str, Any], target: Path | None = None) -> Path:
             make_private(folder())
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, _text(content))
+        write_text(path, _format(content))
     except OSError as error:
         raise ProfileError(f"profile {path}: it cannot be written: {error.strerror or error}") from error
     forget()
@@ -567,16 +537,16 @@ def save(content: Mapping[str, Any], target: Path | None = None) -> Path:
 
 
 def remove(name: str) -> Path:
-    """Remove one of the user's profiles, a damaged one too, and return where it was.
+    """Remove one of the user's profiles, damaged or not, and return the path of its file.
 
     Raises
     ------
     ProfileError
-        The user has none of that name, or it cannot be removed.
+        The user has no profile of that name, or it cannot be removed.
     """
-    path = next((path for path in own() if path.stem == name), None)
+    path = next((path for path in list_own() if path.stem == name), None)
     if path is None:
-        names = ", ".join(path.stem for path in own()) or "none"
+        names = ", ".join(path.stem for path in list_own()) or "none"
         raise ProfileError(f"no profile of yours is named {name!r}; there are: {names}")
     try:
         path.unlink()

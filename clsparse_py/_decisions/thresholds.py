@@ -1,4 +1,4 @@
-"""Thresholds: numbers declared beside the code, overridden by profiles."""
+"""Thresholds: numbers that an operation declares beside its code, and that profiles override."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Own = TypeVar("Own", bound="Thresholds")
 
 
 class Number(NamedTuple):
-    """The declaration of a threshold: unit, bounds and default on CPU devices; see `number`."""
+    """The declaration of a threshold: unit, bounds, evidence, and default on devices whose lanes are loops; see `number`."""
 
     unit: str
     on_cores: float | None
@@ -35,38 +35,38 @@ def number(
     power: bool = False,
     evidence: str = "by hand",
 ) -> Any:
-    """Declare a number, as a field of a class that derives from `Thresholds`.
+    """Declare a threshold, as a field of a class that derives from `Thresholds`.
 
     Parameters
     ----------
     default : int or float
-        A whole one admits whole ones alone.
+        The default; if it is an int, the threshold is a whole number.
     unit : str
-        What it counts or measures.
+        The unit, such as "entries of a row".
     on_cores : int or float, optional
-        The default of devices whose lanes are loops, if it is another.
+        The default on devices whose lanes are loops, if another one.
     least, most : int or float
-        Its bounds.
+        Bounds of the threshold.
     power : bool
-        Whether it is a power of two.
+        Whether the threshold is a power of two.
     evidence : str
-        What tells that the default is good.
+        How the default was found.
     """
     return field(default=default, metadata={"number": Number(unit, on_cores, least, most, power, evidence)})
 
 
 class Thresholds:
-    """The thresholds of an operation on a device. They are told apart by identity, as they are part of what profiles keep.
+    """The thresholds of an operation on a device; compared by identity, as they are keys of caches.
 
     Attributes
     ----------
     operation : str
-        Under which profiles hold them.
+        The operation's name in profiles.
 
     Raises
     ------
     ValueError
-        A number is out of its bounds, as it may be in a profile; the message names it.
+        A threshold is out of its bounds, as it may be in a profile; the message names the threshold.
     """
 
     operation: ClassVar[str]
@@ -78,7 +78,7 @@ class Thresholds:
             if not declared.least <= value <= declared.most or (is_integer and value != int(value)):
                 kind = "whole number" if is_integer else "number"
                 raise ValueError(f"{name}: must be a {kind} from {declared.least} to {declared.most}, is {value}")
-            if is_integer:  # kernels are made of these
+            if is_integer:  # numbers in kernels
                 object.__setattr__(self, name, int(value))
             if declared.power and int(value).bit_count() != 1:
                 raise ValueError(f"{name}: must be a power of two, is {value}")
@@ -89,13 +89,13 @@ class Thresholds:
 
     @classmethod
     def _declared(cls) -> Mapping[str, tuple[Any, Number]]:
-        """Return the default and the declaration of each threshold by its name."""
-        of_class: Any = cls  # those that derive from this one are dataclasses
+        """Return the default and the declaration of every threshold by its name."""
+        of_class: Any = cls  # classes that derive from this one are dataclasses
         return {declared.name: (declared.default, declared.metadata["number"]) for declared in fields(of_class)}
 
     @classmethod
     def defaults(cls, *, on_cores: bool) -> Mapping[str, float]:
-        """Return the default of each threshold by name; ``on_cores`` for devices whose lanes are loops, such as CPUs."""
+        """Return the defaults of all thresholds by name; ``on_cores`` for devices whose lanes are loops, such as CPUs."""
         return {
             name: declared.on_cores if on_cores and declared.on_cores is not None else default
             for name, (default, declared) in cls._declared().items()
@@ -103,12 +103,12 @@ class Thresholds:
 
     @classmethod
     def from_values(cls: type[Own], values: Mapping[str, float]) -> Own:
-        """Return thresholds with some values given by name; the others are the defaults of devices that have lanes.
+        """Return thresholds with some values by name; other thresholds have the defaults of devices with lanes.
 
         Raises
         ------
         ValueError
-            There is no such threshold, or one is out of its bounds.
+            A name is unknown, or a value is out of its bounds.
         """
         if unknown := values.keys() - cls._declared().keys():
             raise ValueError(f"{min(unknown)} is no threshold")
@@ -116,20 +116,29 @@ class Thresholds:
 
     @classmethod
     def of(cls: type[Own], device: Device, dtype: str = "any") -> Own:
-        """Return the thresholds of a device, each of the closest profile that has it, and of values of a dtype."""
+        """Return the thresholds of a device and dtype, each from the closest profile that has the threshold."""
         key = (device, cls, dtype)
         record: Own | None = profiles.kept.get(key)
         if record is None:
-            record = profiles.kept[key] = cls._by(profiles.find(device), device, dtype)
+            record = profiles.kept[key] = cls._from_profiles(profiles.find(device), device, dtype)
         return record
 
     @classmethod
     def untuned(cls: type[Own], device: Device, dtype: str = "any") -> Own:
-        """Return the thresholds of a device that was never tuned: of the shipped profiles alone."""
-        return cls._by([profile for profile in profiles.find(device) if profile.shipped], device, dtype)
+        """Return the thresholds of a device that was never tuned, from the shipped profiles alone."""
+        return cls._from_profiles(profiles.find_shipped(device), device, dtype)
 
     @classmethod
-    def _by(cls: type[Own], near: Sequence[profiles.Profile], device: Device, dtype: str) -> Own:
-        """Return the thresholds of a device by some profiles, the closest of which comes first."""
-        usual = cls.defaults(on_cores=device.lanes_are_loops)
-        return profiles.thresholds(near, cls.operation, dtype, usual, cls.from_values)
+    def _from_profiles(cls: type[Own], near: Sequence[profiles.Profile], device: Device, dtype: str) -> Own:
+        """Return the thresholds of a device from some profiles, the closest first; a profile with a bad number is rejected."""
+        values = {**cls.defaults(on_cores=device.lanes_are_loops)}
+        record = cls.from_values(values)
+        for profile in reversed(near):
+            named = profile.thresholds(cls.operation, dtype) if profiles.is_usable(profile, cls.operation) else {}
+            try:
+                record = cls.from_values({**values, **named}) if named else record
+            except ValueError as error:
+                profiles.reject(profile, cls.operation, "thresholds", str(error))
+            else:
+                values |= named
+        return record

@@ -1,9 +1,9 @@
 """Decision trees as JSON: evaluation, and the path in words.
 
-A tree is a leaf, ``{"take": LABEL}``, or a split, ``[FEATURE, NUMBER, TREE, TREE]``: what follows if the feature is at most that
-number, and if not. In earlier profiles it is ``{"feature": NAME, "at_most": NUMBER, "then": TREE, "else": TREE}``. Leaves may
-hold what the training knew: ``cases``, how many it had there, and ``lost``, their time relative to the best, as a mean; and a
-``note`` in words.
+A tree is a leaf, ``{"take": LABEL}``, or a split, ``[FEATURE, NUMBER, TREE, TREE]``: the first tree follows if the feature is at
+most the number, else the second. In earlier profiles a split is ``{"feature": NAME, "at_most": NUMBER, "then": TREE, "else":
+TREE}``. A leaf may hold the number of its training ``cases``, their mean time relative to the best as ``lost``, and a ``note`` in
+words.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A leaf of a decision tree: an answer.
+    """A leaf of a decision tree: the answer to a question.
 
     Attributes
     ----------
     label : str
-        What to take.
+        The label of the choice.
     cases : int or None
-        How many cases the training had here.
+        Number of training cases at the leaf.
     lost : float or None
-        Their time with this label relative to that with the best one, as a geometric mean.
+        Time with the label relative to the best label, as a geometric mean over these cases.
     note : str
-        Why, in words; "" where there is nothing to say.
+        The reason in words; "" without one.
     """
 
     label: str
@@ -74,30 +74,30 @@ class Split:
     otherwise: Tree
 
     def to_json(self) -> list[Any]:
-        """Return the tree from here on as JSON has it."""
+        """Return the split and its subtrees as JSON has them."""
         return [self.feature, self.at_most, self.then.to_json(), self.otherwise.to_json()]
 
 
 Tree = Leaf | Split
-#: The members of a split in earlier profiles.
+#: Keys of a split in earlier profiles.
 _MEMBERS = ("feature", "at_most", "then", "else")
-#: Comparisons on the way to a leaf, at most: trees are walked by functions that call themselves.
+#: Most comparisons on the way to a leaf: recursive functions walk over trees.
 MAX_DEPTH = 64
 
 
 def from_json(content: Any, depth: int = MAX_DEPTH) -> Tree:
-    """Return a tree from what JSON has of it.
+    """Return the decision tree that a value read from JSON describes.
 
     Parameters
     ----------
     content : object
     depth : int
-        Comparisons on the way to a leaf, at most.
+        Most comparisons on the way to a leaf.
 
     Raises
     ------
     ValueError
-        It is no tree, or a deeper one; the message says where.
+        The value is no tree, or a deeper one; the message says where.
     """
     if depth < 0:
         raise ValueError(f"the decision tree has more than {MAX_DEPTH} comparisons on the way to a leaf")
@@ -114,12 +114,12 @@ def from_json(content: Any, depth: int = MAX_DEPTH) -> Tree:
 
 
 def evaluate(tree: Tree, features: Mapping[str, float]) -> tuple[Leaf, tuple[Step, ...]]:
-    """Return the leaf that features lead to, and the comparisons on the way.
+    """Return the leaf of a tree that features lead to, and the comparisons on the way.
 
     Raises
     ------
     KeyError
-        A feature that is compared is not there.
+        The tree compares a feature that is missing.
     """
     path: list[Step] = []
     while isinstance(tree, Split):
@@ -130,14 +130,14 @@ def evaluate(tree: Tree, features: Mapping[str, float]) -> tuple[Leaf, tuple[Ste
 
 
 def leaf_of(tree: Tree, features: Mapping[str, float]) -> Leaf:
-    """Return the leaf that features lead to; raises as `evaluate`, which tells the comparisons too."""
+    """Return the leaf of a tree that features lead to; raises as `evaluate`, which returns the comparisons, too."""
     while isinstance(tree, Split):
         tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
     return tree
 
 
 def restrict(tree: Tree, features: Mapping[str, float]) -> Tree:
-    """Return a tree with the known features substituted: comparisons of these are resolved."""
+    """Return a tree with the comparisons of known features resolved."""
     while isinstance(tree, Split) and tree.feature in features:
         tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
     if isinstance(tree, Leaf):
@@ -154,9 +154,9 @@ def bare(tree: Tree) -> Tree:
 
 
 def words(path: tuple[Step, ...]) -> str:
-    """Return a path in words: of each feature the range that its comparisons leave, in the order of their first mention.
+    """Return the comparisons of a path in words: the range that is left of each feature, in the order of the comparisons.
 
-    "" where nothing is compared.
+    An empty path gives "".
     """
     ranges: dict[str, list[float | None]] = {}
     for step in path:
@@ -165,16 +165,17 @@ def words(path: tuple[Step, ...]) -> str:
             ranges[step.feature][1] = step.limit if high is None else min(high, step.limit)
         else:
             ranges[step.feature][0] = step.limit if low is None else max(low, step.limit)
-    said = []
+    texts = []
     for feature, (low, high) in ranges.items():
         if low is not None and high is not None:
-            said.append(f"{_number(low)} < {feature} <= {_number(high)}")
+            texts.append(f"{_number(low)} < {feature} <= {_number(high)}")
         else:
-            said.append(f"{feature} <= {_number(high)}" if high is not None else f"{feature} > {_number(low)}")
-    return " and ".join(said)
+            texts.append(f"{feature} <= {_number(high)}" if high is not None else f"{feature} > {_number(low)}")
+    return " and ".join(texts)
 
 
 def _number(value: float | None) -> str:
+    """Return the limit of a comparison as text."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 

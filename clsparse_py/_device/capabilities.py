@@ -1,6 +1,6 @@
-"""Capabilities that drivers do not report, found by small kernels whose answers are checked.
+"""Capabilities that drivers do not report, found out by probes: small kernels whose results are checked.
 
-They are kept on disk under the device's fingerprint, so that a later process builds no probe.
+The results of probes are kept on disk under the device's fingerprint, so that a later process builds no probe.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Portability:
         How lanes exchange values: "sub_group" (the shuffle built-ins), "bpermute" (AMD's instruction), "ptx" (inline PTX), or
         "local" (local memory alone).
     lane_width : int
-        How many consecutive work-items exchange values that way, a power of two; 1 for "local".
+        Number of consecutive work-items that exchange values without local memory, a power of two; 1 for "local".
     load_once : str
         How loads of data that is read once bypass the first-level cache: "ptx", or "plain" for ordinary loads.
     match : str
         How lanes find equal values among them: "ptx" over 32 lanes, or "local", through local memory.
     fp64 : bool
-        Whether there is double precision.
+        Whether the device has double precision.
     """
 
     lanes: str = "local"
@@ -50,26 +50,27 @@ class Portability:
 
     @property
     def defines(self) -> str:
-        """The macros that ``cl/lanes.cl`` and ``cl/load_once.cl`` choose by."""
+        """The macros by which ``cl/lanes.cl`` and ``cl/load_once.cl`` choose instructions."""
         lines = [f"#define LANES_BY_{self.lanes.upper()}", f"#define LANE_WIDTH {self.lane_width}"]
         lines.append(f"#define LOAD_ONCE_BY_{self.load_once.upper()}")
         return "\n".join(lines)
 
     def at_most(self, lane_width: int) -> Portability:
-        """Return these capabilities with at most ``lane_width`` lanes; a lane width of 1 exchanges through local memory."""
+        """Return the capabilities with at most ``lane_width`` lanes; lanes of width 1 exchange through local memory."""
         if lane_width >= self.lane_width:
             return self
         width = 1 << max(lane_width, 1).bit_length() - 1
         return replace(self, lanes=self.lanes if width > 1 else "local", lane_width=width)
 
 
-# Ways by which lanes exchange values: name, extension without which it isn't tried (quirk 28), and lane widths, widest first.
+#: Ways of lanes to exchange values: the name, the extension that it needs (quirk 28), and lane widths to probe, widest first.
 _LANE_PROBES: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("sub_group", "cl_khr_subgroup_shuffle", (64, 32, 16, 8, 4, 2)),
     ("ptx", "cl_nv_compiler_options", (32,)),
     ("bpermute", "cl_amd_media_ops", (64, 32)),
 )
 
+#: OpenCL C of the probe of lane exchange: each work-item counts its wrong values.
 _LANES_PROBE = """
 #include "lanes.cl"
 kernel __attribute__((reqd_work_group_size(PROBE_GROUP, 1, 1)))
@@ -83,6 +84,7 @@ void probe_lanes(global uint *out)
 }
 """
 
+#: OpenCL C of the probe of loads past the first-level cache: each work-item adds what it loads.
 _LOAD_ONCE_PROBE = """
 #include "load_once.cl"
 kernel void probe_load_once(global const uint *a, global const ulong *b, global const ulong2 *c, global ulong *out)
@@ -92,6 +94,7 @@ kernel void probe_load_once(global const uint *a, global const ulong *b, global 
 }
 """
 
+#: OpenCL C of the probe of equal values among lanes: each work-item counts its wrong answers.
 _MATCH_PROBE = """
 #define WORK_GROUP 64
 #define MATCH_WIDTH 32
@@ -118,7 +121,7 @@ void probe_match(global uint *out)
 }
 """
 
-# A kernel that copies a buffer made on host memory.
+#: OpenCL C of the probe of host memory: a kernel that copies a buffer made on host memory.
 _ALIAS_PROBE = """
 kernel void probe_alias(global const uint *a, global uint *out)
 {
@@ -126,7 +129,7 @@ kernel void probe_alias(global const uint *a, global uint *out)
 }
 """
 
-# Names of OpenCL's types of devices.
+#: Names of OpenCL's types of devices.
 _TYPES = {
     cl.device_type.GPU: "gpu",
     cl.device_type.ACCELERATOR: "accelerator",
@@ -135,12 +138,12 @@ _TYPES = {
 
 
 def type_of(device: cl.Device) -> str:
-    """Return the kind of a device: "gpu", "accelerator", "cpu" or "custom"."""
+    """Return the type of a device: "gpu", "accelerator", "cpu" or "custom"."""
     return next((name for bit, name in _TYPES.items() if device.type & bit), "custom")
 
 
 def query(device: cl.Device, name: str, default: Any) -> Any:
-    """Return a property of a device, or a default if its driver does not know the property."""
+    """Return a property of a device, or a default if the driver does not know the property."""
     try:
         return getattr(device, name)
     except (cl.Error, AttributeError):
@@ -148,67 +151,46 @@ def query(device: cl.Device, name: str, default: Any) -> Any:
 
 
 def _lanes_probe_source(portability: Portability, group: int) -> str:
+    """Return the OpenCL C of the probe of lane exchange, for a portability and a work-group size."""
     return sources.expand(f"#define PROBE_GROUP {group}\n{portability.defines}\n{_LANES_PROBE}")
 
 
-def _exchanges(context: cl.Context, device: cl.Device, queue: cl.CommandQueue, portability: Portability) -> bool:
-    """Return whether lanes exchange values as described: the probe builds and gives the right answer."""
-    group = max(64, portability.lane_width)
-    if group > device.max_work_group_size:
-        return False
+def _writes(
+    queue: cl.CommandQueue, source: str, name: str, expected: np.ndarray[Any, Any], *inputs: np.ndarray[Any, Any]
+) -> bool:
+    """Return whether the kernel of a probe builds, and writes the expected numbers: one for each work-item of a work-group."""
+    context, device, flags = queue.context, queue.device, cl.mem_flags
+    values = ~expected
     try:
-        program = programs.compile_source(context, device, _lanes_probe_source(portability, group))
-        kernel = cl.Kernel(program, "probe_lanes")
-        wrong = np.ones(group, np.uint32)
-        buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=wrong)
-        kernel(queue, (group,), (group,), buffer)
-        cl.enqueue_copy(queue, wrong, buffer)
-    except cl.Error as error:
-        _log.debug("%s: lanes do not exchange by %s over %d: %s", device.name, portability.lanes, portability.lane_width, error)
-        return False
-    return not wrong.any()
-
-
-def _loads_once(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> str:
-    """Return the way past the first-level cache that builds and reads the right values."""
-    if "cl_nv_compiler_options" not in device.extensions.split():
-        return "plain"
-    n = 64
-    numbers = np.arange(n, dtype=np.uint64) + 11
-    try:
-        source = sources.expand(f"#define LOAD_ONCE_BY_PTX\n{_LOAD_ONCE_PROBE}")
-        kernel = cl.Kernel(programs.compile_source(context, device, source), "probe_load_once")
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        inputs = (numbers.astype(np.uint32), numbers * 3, np.repeat(numbers * 5, 2))
-        buffers = [cl.Buffer(context, flags, hostbuf=part) for part in inputs]
-        values = np.zeros(n, np.uint64)
-        out = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, values.nbytes)
-        kernel(queue, (n,), None, *buffers, out)
+        kernel = cl.Kernel(programs.compile_source(context, device, source), name)
+        buffers = [cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=numbers) for numbers in inputs]
+        out = cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=values)
+        kernel(queue, expected.shape, expected.shape, *buffers, out)
         cl.enqueue_copy(queue, values, out)
     except cl.Error as error:
-        _log.debug("%s: no hinted loads: %s", device.name, error)
-        return "plain"
-    return "ptx" if np.array_equal(values, numbers * 14) else "plain"
+        _log.debug("%s: %s does not run: %s", device.name, name, error)
+        return False
+    return np.array_equal(values, expected)
 
 
-def _matches(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> str:
-    """Return the way to find equal values among lanes that builds and gives the right answer."""
-    if "cl_nv_compiler_options" not in device.extensions.split():
-        return "local"
-    try:
-        kernel = cl.Kernel(programs.compile_source(context, device, sources.expand(_MATCH_PROBE)), "probe_match")
-        wrong = np.ones(64, np.uint32)
-        out = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, wrong.nbytes)
-        kernel(queue, (64,), (64,), out)
-        cl.enqueue_copy(queue, wrong, out)
-    except cl.Error as error:
-        _log.debug("%s: lanes have no instruction that finds equal values: %s", device.name, error)
-        return "local"
-    return "local" if wrong.any() else "ptx"
+def _exchanges(queue: cl.CommandQueue, portability: Portability) -> bool:
+    """Return whether the lanes of a device exchange values as a portability says."""
+    group = max(64, portability.lane_width)
+    if group > queue.device.max_work_group_size:
+        return False
+    return _writes(queue, _lanes_probe_source(portability, group), "probe_lanes", np.zeros(group, np.uint32))
+
+
+def _loads_once(queue: cl.CommandQueue) -> bool:
+    """Return whether a device loads data past the first-level cache by inline PTX."""
+    numbers = np.arange(64, dtype=np.uint64) + 11
+    source = sources.expand(f"#define LOAD_ONCE_BY_PTX\n{_LOAD_ONCE_PROBE}")
+    inputs = (numbers.astype(np.uint32), numbers * 3, np.repeat(numbers * 5, 2))
+    return _writes(queue, source, "probe_load_once", numbers * 14, *inputs)
 
 
 def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> tuple[bool, int]:
-    """Return whether a buffer made on host memory aliases it, and the device's preferred multiple of work-group sizes."""
+    """Return whether a buffer made on host memory is that memory, and the device's preferred multiple of work-group sizes."""
     kernel = cl.Kernel(programs.compile_source(context, device, _ALIAS_PROBE), "probe_alias")
     multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
     if not query(device, "host_unified_memory", False):
@@ -228,58 +210,59 @@ def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue
 
 @dataclass(frozen=True)
 class Probed:
-    """Fields of `Device` that only a kernel can find out."""
+    """The results of all probes of a device: fields of `Device` that only a kernel can find out."""
 
     portability: Portability
     aliases_host: bool
     preferred_multiple: int
 
 
-def _probe(content_kept: bytes) -> Probed:
-    """Return the results of probes that an earlier process kept.
+def _parse(entry: bytes) -> Probed:
+    """Return the results of probes from the entry of an earlier process on disk.
 
     Raises
     ------
     ValueError, AttributeError
         The entry has another form, as another version wrote it.
     """
-    content = json.loads(content_kept)
-    if _types(content) != _types(asdict(Probed(Portability(), aliases_host=False, preferred_multiple=1))):
+    content = json.loads(entry)
+    if _value_types(content) != _value_types(asdict(Probed(Portability(), aliases_host=False, preferred_multiple=1))):
         raise ValueError("its fields are others")
     return Probed(**{**content, "portability": Portability(**content["portability"])})
 
 
-def _types(content: dict[str, Any]) -> dict[str, Any]:
-    return {name: _types(value) if isinstance(value, dict) else type(value) for name, value in content.items()}
+def _value_types(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the type of every value in nested dictionaries, by the same keys."""
+    return {name: _value_types(value) if isinstance(value, dict) else type(value) for name, value in content.items()}
 
 
 def probe(device: cl.Device) -> Probed:
-    """Return the results of probes: from disk if an earlier process ran them, else by running them now."""
+    """Return the results of all probes of a device, from disk if an earlier process ran them."""
     identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
     probes = (sources.expand(_LANES_PROBE), sources.expand(_LOAD_ONCE_PROBE), sources.expand(_MATCH_PROBE), _ALIAS_PROBE)
     key = cache.key_of("probe", trial.TRIED, *probes, *identity, device.extensions)
-    cached = cache.load(key, _probe)
+    cached = cache.load(key, _parse)
     if cached is not None:
         return cached
     if type_of(device) == "cpu":
-        # Its compiler runs in this process, which it could end or stop: a child tries it first.
+        # The compiler of a CPU runs in this process, and could end or stop it: a child process tries the compiler first.
         trial.examine(programs.identity(device))
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
     extensions = device.extensions.split()
     fp64 = bool(query(device, "double_fp_config", 0))
-    lanes = Portability(fp64=fp64)
-    for method, extension, widths in _LANE_PROBES:
-        if extension not in extensions:
-            continue
-        candidates = (Portability(method, width, fp64=fp64) for width in widths)
-        works = next((candidate for candidate in candidates if _exchanges(context, device, queue, candidate)), None)
-        if works is not None:
-            lanes = works
-            break
+    candidates = (
+        Portability(lanes, width, fp64=fp64)
+        for lanes, extension, widths in _LANE_PROBES
+        if extension in extensions
+        for width in widths
+    )
+    portability = next((candidate for candidate in candidates if _exchanges(queue, candidate)), Portability(fp64=fp64))
     aliases, multiple = _aliases_host(context, device, queue)
-    matches = _matches(context, device, queue)
-    portability = Portability(lanes.lanes, lanes.lane_width, _loads_once(context, device, queue), fp64, matches)
+    if "cl_nv_compiler_options" in extensions:
+        zeros = np.zeros(64, np.uint32)
+        match = "ptx" if _writes(queue, sources.expand(_MATCH_PROBE), "probe_match", zeros) else "local"
+        portability = replace(portability, load_once="ptx" if _loads_once(queue) else "plain", match=match)
     probed = Probed(portability, aliases, multiple)
     cache.write(key, json.dumps(asdict(probed)).encode())
     return probed

@@ -1,6 +1,7 @@
-"""The description of an OpenCL device, how one is chosen, and its queue.
+"""The description of an OpenCL device, the choice of the default device, and its queue.
 
-A device is described by the properties that it reports and by what probes find out (`capabilities`), never by its vendor's name.
+A device is described by the properties that its driver reports and by the results of probes (`capabilities`), never by its
+vendor's name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from clsparse_py._build import refusals
 from clsparse_py._build.plain import are_plain, plainly
 from clsparse_py._device import runtimes, trial
 from clsparse_py._device.capabilities import Portability, probe, query, type_of
-from clsparse_py._device.ranking import standing
+from clsparse_py._device.ranking import find_standing
 from clsparse_py._ground.errors import NoDeviceError
 from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._ground.records import dataclass
@@ -37,50 +38,49 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-# Few GPUs have larger work-groups. CPU runtimes do, but not the memory for them (quirk 11).
+#: Most work-items of a work-group: few GPUs allow more, and CPU runtimes that do lack the memory for them (quirk 11).
 _MAX_GROUP = 1024
 #: Bytes of local memory reserved for drivers and compilers.
 RESERVED = 1024
 
 _Sized = TypeVar("_Sized")
 
-#: Kinds of devices, the ones to choose first.
+#: Types of devices in the order of choice.
 _TYPE_ORDER = ("gpu", "accelerator", "cpu", "custom")
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device's capabilities.
+    """The description of an OpenCL device by its capabilities.
 
     Attributes
     ----------
     name, platform, driver_version, vendor : str
-        As the driver reports them.
+        Names and version, as the driver reports them.
     type : str
         "gpu", "accelerator", "cpu" or "custom".
     compute_units : int
-        Compute units.
+        Number of compute units.
     max_work_group : int
-        Most work-items in a work-group: the device's own limit, but never more than 1024.
+        Most work-items of a work-group: the device's own limit, but never more than 1024.
     local_memory, max_allocation, global_memory : int
-        Bytes.
+        Bytes of local memory, of the largest buffer, and of global memory.
     preferred_multiple : int
-        The multiple of work-items that the device prefers for a work-group, as asked of a small kernel.
+        The multiple of work-items that the device prefers for a work-group of a small kernel.
     sub_group_sizes : tuple of int
         The sub-group sizes that the driver names; empty if it names none.
     fp64, fp16, int64_atomics, float_atomics : bool
-        Double and half precision; atomics on 64-bit integers; on floating-point values by extension.
+        Double and half precision; atomics on 64-bit integers; atomics on floating-point values by extension.
     unified_memory : bool
-        Whether device and host share memory, by the driver's own word.
+        Whether device and host share memory, as the driver reports.
     aliases_host : bool
         Whether a buffer made on host memory was seen to be that memory.
     svm : tuple of str
         Kinds of shared virtual memory.
     portability : Portability
         How lanes exchange values, how far, and how loads are hinted.
-    vendor : str
     cache_bytes : int
-        Of the global memory's cache, as the driver tells; 0 if it does not.
+        Bytes of the global memory's cache, as the driver reports; 0 if it does not.
     """
 
     name: str
@@ -107,22 +107,22 @@ class Device:
 
     @property
     def fingerprint(self) -> tuple[str, str]:
-        """Name and driver version: profiles and measurements belong to these."""
+        """The device's name and driver version, to which profiles and measurements belong."""
         return self.name, self.driver_version
 
     @property
     def resident(self) -> int:
-        """Work-items that a compute unit is taken to hold: one where lanes are loops, else two of the largest work-groups."""
+        """The assumed number of work-items that a compute unit holds: two of the largest work-groups, or 1 if lanes are loops."""
         return 1 if self.lanes_are_loops else 2 * self.max_work_group
 
     @property
     def is_plain(self) -> bool:
-        """Whether plain kernels are to be taken alone, as work-groups have one work-item (`plain`)."""
+        """Whether operations take plain kernels alone (`plain`), as work-groups have one work-item."""
         return self.max_work_group == 1
 
     @property
     def lanes_are_loops(self) -> bool:
-        """Whether work-items are iterations of a loop on a core, so that few of them, each with a chunk of its own, are best."""
+        """Whether work-items are iterations of a loop on a core, so that few work-items with a chunk each are fastest."""
         return self.is_plain or self.type == "cpu"
 
     @property
@@ -131,16 +131,16 @@ class Device:
         return self.type != "cpu"
 
     def fitting(self, candidates: Iterable[_Sized], n_bytes: Callable[[_Sized], int], spare: int = 0) -> _Sized:
-        """Return the first of some records, sizes or the like whose work-groups' local memory the device has.
+        """Return the first of some candidates, such as records or sizes, whose work-groups fit the device's local memory.
 
         Parameters
         ----------
         candidates : iterable
-            At least one, best first. If none fits, the last one is returned: its kernel is refused, and another takes its place.
+            At least one candidate, best first. If none fits, the last one is returned: its kernel is refused and replaced.
         n_bytes : callable
             Returns the bytes of local memory that a work-group of a candidate takes.
         spare : int
-            Bytes that are to be left, such as `RESERVED`.
+            Bytes of local memory to leave free, such as `RESERVED`.
         """
         for candidate in candidates:
             if n_bytes(candidate) + spare <= self.local_memory:
@@ -149,7 +149,7 @@ class Device:
 
 
 def describe(device: cl.Device) -> Device:
-    """Describe a device by its capabilities.
+    """Return the description of a device by its capabilities.
 
     Parameters
     ----------
@@ -176,6 +176,7 @@ def describe(device: cl.Device) -> Device:
 
 @functools.cache
 def _describe(device: cl.Device) -> Device:
+    """Return the description of a device with all of its capabilities."""
     if not isinstance(device, cl.Device):
         raise TypeError(f"device: must be a pyopencl.Device, is {type(device).__name__}")
     try:
@@ -236,7 +237,7 @@ def devices() -> list[cl.Device]:
     use_device()
     try:
         platforms = cl.get_platforms()
-    except cl.Error:  # the loader's way to say that there is none
+    except cl.Error:  # the loader's error without any platform
         return []
     usable: list[cl.Device] = []
     listed: set[tuple[str, ...]] = set()
@@ -255,20 +256,20 @@ def devices() -> list[cl.Device]:
 
 
 def _kind(device: cl.Device) -> tuple[int, bool]:
-    """Return the leading part of a device's rank: its type, and whether it shares the host's memory."""
+    """Return the first part of a device's sort key: its type, and whether it shares the host's memory."""
     return _TYPE_ORDER.index(type_of(device)), bool(query(device, "host_unified_memory", False))
 
 
 def preference(device: cl.Device, others: Iterable[cl.Device]) -> tuple[bool, float, int]:
-    """Return the sort key of a device among those of its type and memory; the smallest comes first.
+    """Return the sort key of a device among devices of its type and memory; the smallest comes first.
 
-    That it was not tuned on this machine; its rank, if profiles tell those of all of them; and compute units times the width of
-    float vectors, times the clock rate if all of them tell one, as some drivers say 0. The latter two are negative.
+    The key is whether the device was not tuned on this machine; the negative rank, if profiles rank all of these devices; and the
+    negative product of compute units, width of float vectors, and clock rate, if all drivers report one, as some report 0.
     """
     rivals = [rival for rival in others if _kind(rival) == _kind(device)]
     if len(rivals) < 2:
         return False, 0, 0
-    standings = [standing(rival.name.strip(), rival.platform.name.strip(), type_of(rival)) for rival in rivals]
+    standings = [find_standing(rival.name.strip(), rival.platform.name.strip(), type_of(rival)) for rival in rivals]
     tuned, rank = standings[rivals.index(device)]
     lanes = device.max_compute_units * max(query(device, "native_vector_width_float", 1), 1)
     clock = device.max_clock_frequency if all(rival.max_clock_frequency for rival in rivals) else 1
@@ -298,7 +299,7 @@ def choose_device() -> cl.Device:
             named_device: cl.Device = cl.choose_devices(interactive=False)[0]
         except (cl.Error, ValueError, IndexError) as error:
             names = "; ".join(f"{device.name.strip()} of platform {device.platform.name.strip()}" for device in present)
-            said = f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {names}. {runtimes.unseen()}"
+            said = f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {names}. {runtimes.explain_unseen()}"
             raise NoDeviceError(said.rstrip()) from error
         platform, _, name = named.lower().partition(":")
         # Two releases of a runtime have one name.
@@ -319,33 +320,33 @@ def choose_device() -> cl.Device:
 
 
 def first_usable(alternatives: Iterable[cl.Device]) -> cl.Device | None:
-    """Return the first of some devices whose compiler can be used; None if there is none."""
+    """Return the first of some devices whose compiler can be used; None without such a device."""
     return next((device for device in alternatives if unusable(device) is None), None)
 
 
 @functools.cache
 def unusable(device: cl.Device) -> str | None:
-    """Return why a device's compiler cannot be used; None if it can, as almost all can.
+    """Return the reason why a device's compiler cannot be used; None for almost all devices.
 
     Some compilers build nothing on newer processors (quirk 1). Others end or hang the process that uses them (quirk 2): `trial`
-    finds these out.
+    tries them.
     """
     try:
         probe(device)
     except trial.UnfitError as verdict:
         return str(verdict)
     except cl.Error as error:
-        return f"its compiler builds nothing: {refusals.summary(refusals.said_by(error)) or error}"
+        return f"its compiler builds nothing: {refusals.summarise(refusals.extract_log(error)) or error}"
     return None
 
 
-#: Devices without a context in this process, with the reason; results of probes on disk do not tell this.
+#: Devices whose driver refused a context in this process, with the reason.
 _refusing: dict[cl.Device, str] = {}
 
 
 @functools.cache
 def _choose(named: str | None) -> tuple[cl.Context, cl.CommandQueue]:
-    """Return the queue, and the context beside it (quirk 9)."""
+    """Return the queue of the default device, and its context (quirk 9)."""
     while True:
         device = choose_device()
         if device in _refusing:

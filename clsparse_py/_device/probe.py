@@ -1,8 +1,8 @@
 """Try a device's compiler in a process of its own: ``python -m clsparse_py._device.probe IDENTITY``.
 
-The kernels hold what compilers were seen to die of, to hang on or to get wrong (quirks 2, 4 and 40): barriers in loops, vectors
-passed by value to functions and built-ins, atomics on local memory, loops of many turns. The process prints `BEGINS` before the
-first build and a verdict after the last one; without a verdict, something ended it in between.
+The kernels hold the forms that ended compilers, made them hang or gave wrong results (quirks 2, 4 and 40): barriers in loops,
+vectors passed by value to functions and built-ins, atomics on local memory, loops of many turns. The process prints `BEGINS`
+before the first build, and a verdict after the last one; without a verdict the compiler ended the process.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from clsparse_py._device.trial import BEGINS, GOOD, NONE, REFUSED, WRONG
 
 __all__: list[str] = []
 
-#: Work-items of a work-group.
+#: Work-items of a work-group of the probes.
 _GROUP = 64
-#: Work-groups of a launch.
+#: Work-groups of a launch of a probe.
 _GROUPS = 4
-#: Turns of the longest loop: more than one runtime makes.
+#: Turns of the longest loop of a probe: one runtime ends such loops earlier.
 _TURNS = 100_000
 
+#: OpenCL C of the probes.
 _SOURCE = """
 uint8 twisted(uint8 v, uint8 w)
 {
@@ -84,7 +85,7 @@ void probe_turns(global const uint *a, global uint *out)
 
 
 def _expected_results(a: np.ndarray) -> Iterator[tuple[str, int, np.ndarray]]:
-    """Yield each kernel with its work-items in a work-group and what it has to find."""
+    """Yield the name of each probe's kernel, its work-items in a work-group, and the numbers that it has to write."""
     groups = a.reshape(_GROUPS, _GROUP)
     yield "probe_barriers", _GROUP, np.cumsum(groups, axis=1, dtype=np.uint32).ravel()
     turns = np.tile(np.array([3, 5, 7, 9, 11, 13, 17, 19], np.uint32), a.size // 8)
@@ -97,7 +98,7 @@ def _expected_results(a: np.ndarray) -> Iterator[tuple[str, int, np.ndarray]]:
 
 
 def _try_out(device: cl.Device) -> tuple[str, str]:
-    """Return a verdict and its reason."""
+    """Build and run the probes on a device, and return the verdict on its compiler with the reason."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
     numbers = {"GROUP": _GROUP, "GROUPS": _GROUPS, "TURNS": f"{_TURNS}u"}
@@ -118,7 +119,7 @@ def _try_out(device: cl.Device) -> tuple[str, str]:
 
 
 def _verdict(identity: str) -> tuple[str, str]:
-    """Return the verdict on the device of an identity, and its reason."""
+    """Return the verdict on the compiler of the device with an identity, and the reason."""
     try:
         present = [device for platform in cl.get_platforms() for device in platform.get_devices()]
         device = next((candidate for candidate in present if programs.identity(candidate) == identity), None)
@@ -129,12 +130,12 @@ def _verdict(identity: str) -> tuple[str, str]:
     except cl.MemoryError as error:
         return NONE, str(error)
     except cl.Error as error:
-        return REFUSED, refusals.summary(refusals.said_by(error)) or str(error)
-    except Exception as error:  # of this package or its imports: no verdict on the compiler
+        return REFUSED, refusals.summarise(refusals.extract_log(error)) or str(error)
+    except Exception as error:  # an error of this package or its imports is no verdict on the compiler
         return NONE, repr(error)
 
 
 if __name__ == "__main__":
     print(*_verdict(sys.argv[1]), flush=True)
-    # A driver that was seen good is not judged by how it ends.
+    # The end of a process of a good driver may fail, which is no verdict.
     os._exit(0)

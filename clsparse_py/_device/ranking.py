@@ -1,6 +1,7 @@
-"""How a device stands among others, as the heads of profiles tell: whether it was tuned here, and its rank.
+"""The rank of a device among others, and the heads of profiles that tell it.
 
-`device` asks, which `_decisions.profiles` needs: so the files are found, and what stands before their trees is read, here.
+The files of profiles are found and their heads are read here, as `device` needs the ranks and `_decisions.profiles` needs
+`device`.
 """
 
 from __future__ import annotations
@@ -13,29 +14,29 @@ from typing import Any
 
 import platformdirs
 
-__all__ = ["folder", "head", "list_shipped", "members", "standing"]
+__all__ = ["find_standing", "folder", "list_shipped", "parse_members", "read_head"]
 
-#: Characters in which `_decisions.profiles.save` writes what stands before the trees.
+#: Characters of a profile's file, from its beginning, that hold its head.
 _HEAD = 2048
 
 
 def folder() -> Path:
-    """Where the user's profiles are kept: ``CLSPARSE_PROFILES``, or a folder of the user's data."""
+    """Return the folder of the user's profiles: ``CLSPARSE_PROFILES``, or a folder of the user's data."""
     named = os.environ.get("CLSPARSE_PROFILES")
     return Path(named) if named else platformdirs.user_data_path("clsparse_py") / "profiles"
 
 
 def list_shipped() -> list[Path]:
-    """Return the files of the profiles that came with the package."""
+    """Return the files of the shipped profiles, which came with the package."""
     return sorted((Path(__file__).parents[1] / "_decisions" / "profiles").glob("*.json"))
 
 
-def members(text: str, *names: str) -> dict[str, Any]:
-    """Return members of a shipped profile that are there; tests check it. Much of it is evidence, and never parsed."""
+def parse_members(text: str, *names: str) -> dict[str, Any]:
+    """Return the named members of the text of a profile, without parsing the others: most of a profile is evidence."""
     decoder = json.JSONDecoder()
     values: dict[str, Any] = {}
     for name in names:
-        # How `save` writes what lies at the top.
+        # `_decisions.profiles.save` writes a member at the top of a profile this way.
         member = f'\n "{name}": '
         position = text.find(member)
         if position >= 0:
@@ -43,38 +44,38 @@ def members(text: str, *names: str) -> dict[str, Any]:
     return values
 
 
-def head(path: Path) -> dict[str, Any]:
-    """Return the name, the device, the date and the rank of a profile.
+def read_head(path: Path) -> dict[str, Any]:
+    """Return the head of a profile: its name, device, date and rank.
 
     Raises
     ------
     ValueError
-        The first two are not where they belong.
+        The name or the device is not at the beginning of the file.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
     with path.open(encoding="utf-8") as file:
-        values = members(file.read(_HEAD), "name", "device", "date", "rank")
+        values = parse_members(file.read(_HEAD), "name", "device", "date", "rank")
     if not {"name", "device"} <= values.keys():
         raise ValueError("its name or device is not where it belongs")
     return values
 
 
-def standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
-    """Return whether the user has a profile of a device, and its rank by a shipped one; None if none says it.
+def find_standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
+    """Return whether the user has a profile of a device, and the device's rank by a shipped profile; None without a rank.
 
-    Of a CPU the runtime is ranked: a profile made on another processor tells its rank, too.
+    The rank of a CPU is that of its runtime: a profile of another processor tells the rank, too.
 
     Parameters
     ----------
     name, platform : str
-        As the driver reports them.
+        Names of the device and of its platform, as the driver reports them.
     kind : str
         "gpu", "accelerator", "cpu" or "custom".
     """
     try:
         own_profiles = sorted(folder().glob("*.json"))
-    except OSError:  # `_decisions.profiles` says so
+    except OSError:  # `_decisions.profiles` warns of such a folder
         own_profiles = []
     tuned = any((made_for.get("name"), made_for.get("platform")) == (name, platform) for made_for, _ in _read_heads(own_profiles))
     ranks = {
@@ -86,10 +87,10 @@ def standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
 
 
 def _read_heads(paths: list[Path]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the device and the rank of each profile of a device; damaged ones are passed over, as `_decisions.profiles` says."""
+    """Yield the device and the rank in the head of each profile that names a device; damaged profiles are passed over."""
     for path in paths:
         try:
-            content = head(path)
+            content = read_head(path)
         except (OSError, ValueError):
             continue
         if isinstance(content["device"], dict) and "name" in content["device"]:

@@ -1,8 +1,8 @@
 """Find OpenCL runtimes that pip installed, and register them with the OpenCL loader.
 
-A loader learns of runtimes from files in ``/etc/OpenCL/vendors``, where pip cannot write. PyOpenCL's wheels bring a loader that
-reads the files in ``$PYOPENCL_HOME/.libs`` besides; Khronos's loader reads the list ``OCL_ICD_FILENAMES`` besides. Both add to
-what is there, so that drivers of the system stay visible.
+A loader finds runtimes by files in ``/etc/OpenCL/vendors``, where pip cannot write. The loader in PyOpenCL's wheels also reads
+the files in ``$PYOPENCL_HOME/.libs``; Khronos's loader also reads the list ``OCL_ICD_FILENAMES``. The drivers of the system stay
+visible in both ways.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ import pyopencl as cl
 from clsparse_py._ground import cache, cache_dirs
 from clsparse_py._ground.files import distrust, replacing
 
-__all__ = ["advice", "intel", "register", "unseen"]
+__all__ = ["advice", "explain_unseen", "find_intel", "register"]
 
 _log = logging.getLogger(__name__)
 
-# Name of the platform of Intel's runtime for CPUs; that of its GPUs has another name.
+#: Name of the platform of Intel's runtime for CPUs; the platform of Intel's GPUs has another name.
 _INTEL = "Intel(R) OpenCL"
-# Folder of ``.icd`` files that the system's OpenCL loader reads.
+#: Folder of the ``.icd`` files that the system's OpenCL loader reads.
 _VENDORS = Path("/etc/OpenCL/vendors")
-# Whether this is Linux on x86-64, for which pip has Intel's runtime.
+#: Whether this process runs on Linux on x86-64, for which pip has Intel's runtime.
 _X86_LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
 
 
-def intel() -> Path | None:
-    """Return the library of Intel's CPU runtime that pip installed beside this Python, if it did."""
+def find_intel() -> Path | None:
+    """Return the library of Intel's CPU runtime that pip installed for this Python; None if it is not installed."""
     files = (file for package in importlib.metadata.distributions(name="intel-opencl-rt") for file in package.files or ())
     paths = (Path(str(file.locate())).resolve() for file in files if file.name in ("libintelocl.so", "intelocl64.dll"))
     return next((path for path in paths if path.exists()), None)
 
 
 def register() -> None:
-    """Make the OpenCL loader find what pip installed, if it is not asked for platforms before.
+    """Register Intel's CPU runtime with the OpenCL loader, unless the loader has listed its platforms already.
 
     Nothing is done if the user chose the runtimes by ``OCL_ICD_VENDORS``, or if the system has Intel's runtime: a process must
-    not have it twice (quirk 15). Where nothing can be written, not even in a temporary folder, `unseen` tells.
+    not load a runtime twice (quirk 15). If no file can be written, not even in a temporary folder, `explain_unseen` says so.
     """
-    library = intel() if _X86_LINUX or sys.platform == "win32" else None
+    library = find_intel() if _X86_LINUX or sys.platform == "win32" else None
     if library is None or "OCL_ICD_VENDORS" in os.environ or any(map(_names_intel, _VENDORS.glob("*.icd"))):
         return
     bundled = Path(cl.__file__).parent / ".libs"
@@ -55,20 +55,20 @@ def register() -> None:
         os.environ["OCL_ICD_FILENAMES"] = os.pathsep.join(dict.fromkeys((*listed, *libraries)))
         return
     try:
-        # PyOpenCL sets it at each import, so that no child process inherits our value.
+        # PyOpenCL sets this variable at each import, so that no child process inherits our value.
         os.environ["PYOPENCL_HOME"] = str(_home(libraries))
     except OSError as error:
         _log.warning("Intel's runtime cannot be made known to the OpenCL loader: %s", error)
 
 
 def _library(file: Path) -> str:
-    """Return the library that an ``.icd`` file names, with its folder if it lies beside."""
+    """Return the library that an ``.icd`` file names, with the file's folder if the library lies in it."""
     named = file.read_text(encoding="utf-8").strip()
     return str(file.parent / named) if (file.parent / named).exists() else named
 
 
 def _names_intel(file: Path) -> bool:
-    """Return whether an ``.icd`` file names Intel's runtime: by a path that exists, or for the linker to find."""
+    """Return whether an ``.icd`` file names the library of Intel's runtime, which exists or is for the linker to find."""
     try:
         named = Path(file.read_text(encoding="utf-8").strip())
     except (OSError, UnicodeDecodeError):
@@ -77,15 +77,16 @@ def _names_intel(file: Path) -> bool:
 
 
 def _home(libraries: list[str]) -> Path:
-    """Return a folder of the user's whose ``.libs`` has an ``.icd`` file for each library and nothing else.
+    """Return a folder for ``PYOPENCL_HOME``, whose ``.libs`` has an ``.icd`` file for each library and nothing else.
 
-    Its name tells its content, so that processes share it and none changes it. If it cannot be kept, it is this process's alone.
+    The folder's name is a digest of its content, so that processes share it and none changes it. If the folder cannot be kept in
+    the cache, it is a temporary one of this process alone.
     """
     try:
         home = cache.make_folder(f"runtimes-{cache.key_of(*libraries)[:16]}")
         _name_in(cache.make_folder(f"{home.name}/.libs"), libraries, cache.folder(), home)
     except OSError as error:
-        # The cache warns of its folder when it comes to keep something.
+        # The cache itself warns of its folder when it writes an entry.
         _log.info("runtimes are named in a temporary folder: %s", error)
         home = cache_dirs.make_temporary_folder()
         folder = home / ".libs"
@@ -95,7 +96,7 @@ def _home(libraries: list[str]) -> Path:
 
 
 def _name_in(folder: Path, libraries: list[str], *above: Path) -> None:
-    """Write an ``.icd`` file for each library that a folder lacks, which no one else may write to, nor to those above it."""
+    """Write the missing ``.icd`` file of each library into a folder; nobody else may write to the folder and those above it."""
     for parent in (*above, folder):
         if reason := distrust(parent.stat()):
             raise PermissionError(f"{parent} cannot be used: {reason}")
@@ -106,9 +107,9 @@ def _name_in(folder: Path, libraries: list[str], *above: Path) -> None:
                 output.write(f"{library}\n".encode())
 
 
-def unseen() -> str:
-    """Return which runtime is installed and not among the platforms, why, and what to do; empty if there is none such."""
-    library = intel() if _X86_LINUX else None
+def explain_unseen() -> str:
+    """Return the sentence for users that Intel's runtime is installed and not used, why, and what to do; else ""."""
+    library = find_intel() if _X86_LINUX else None
     if library is None or _INTEL in _platforms():
         return ""
     if (vendors := os.environ.get("OCL_ICD_VENDORS")) is not None:
@@ -123,14 +124,15 @@ def unseen() -> str:
 
 
 def _platforms() -> set[str]:
+    """Return the names of the OpenCL platforms."""
     try:
         return {platform.name.strip() for platform in cl.get_platforms()}
-    except cl.Error:  # the loader's way to say that there is none
+    except cl.Error:  # the loader's error without any platform
         return set()
 
 
 def _refusal(library: Path) -> str:
-    """Return why the system's linker does not load a library; empty if it does."""
+    """Return why the system's linker does not load a library; "" if the linker loads it."""
     try:
         ctypes.CDLL(str(library))
     except OSError as error:
@@ -139,24 +141,25 @@ def _refusal(library: Path) -> str:
 
 
 def _is_registered(library: Path) -> bool:
+    """Return whether the OpenCL loader of this process knows a library of Intel's runtime."""
     listed = os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep)
     files = Path(os.environ["PYOPENCL_HOME"], ".libs").glob("*.icd")
     return str(library) in (*listed, *map(_library, files)) or any(map(_names_intel, _VENDORS.glob("*.icd")))
 
 
 def advice() -> str:
-    """Return what to do where no device can be used: about a runtime that is installed, else which one to install."""
-    return unseen() or f"Install a driver for your device{_cpu_runtimes()}."
+    """Return the advice to a user without a usable device: why an installed runtime is not used, or which one to install."""
+    return explain_unseen() or f"Install a driver for your device{_cpu_runtimes()}."
 
 
 def _cpu_runtimes() -> str:
-    """Return which runtimes for CPUs can be installed besides, and how."""
+    """Return the end of the advice: the runtimes for CPUs that can be installed on this system, and how."""
     if _X86_LINUX:
         ways = {
             "intel-opencl-rt": "Intel's runtime for any x86-64 CPU (pip install intel-opencl-rt intel-cmplr-lib-rt)",
             "pocl-binary-distribution": 'PoCL (pip install "pyopencl[pocl]")',
         }
-        return "".join(f", or {instruction}" for name, instruction in ways.items() if not _is_installed(name))
+        return "".join(f", or {way}" for name, way in ways.items() if not _is_installed(name))
     if sys.platform == "darwin":
         return ", or PoCL from conda-forge (conda install -c conda-forge pyopencl pocl)"
     if sys.platform == "win32":
@@ -165,4 +168,5 @@ def _cpu_runtimes() -> str:
 
 
 def _is_installed(distribution: str) -> bool:
+    """Return whether a Python distribution is installed."""
     return any(True for _ in importlib.metadata.distributions(name=distribution))

@@ -1,7 +1,7 @@
-"""Tries the compiler of a device in a process of its own, as one that dies or hangs would take this process with it.
+"""The trial of a device's compiler in a child process, as a compiler that dies or hangs would take this process with it.
 
-That is done once for each driver of a device whose compiler runs in the host's process. `device` keeps a good verdict on disk; a
-bad one is kept as a refusal of the whole device.
+Each driver of a device whose compiler runs in the host's process is tried once. `capabilities` keeps a good verdict on disk; a
+bad verdict is kept as a refusal of the whole device.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ __all__ = ["BEGINS", "GOOD", "GUARD", "LIMIT", "NONE", "REFUSED", "TRIED", "WRON
 
 _log = logging.getLogger(__name__)
 
-#: The module that the child runs. It prints the words below, one to a line, the last one followed by a reason.
+#: Name of the module that the child runs, which prints `BEGINS` in a line, then a verdict and its reason in another.
 PROBE = "clsparse_py._device.probe"
-#: Word before the compiler is tried: whatever ends the child earlier says nothing of the compiler.
+#: Word that the child prints before it tries the compiler: an earlier end of the child is no verdict.
 BEGINS = "begins"
 #: Verdict on a compiler that can be used.
 GOOD = "good"
-#: No verdict: the device is not there, or something else than its compiler failed.
+#: Word for no verdict: the device is not there, or something else than its compiler failed.
 NONE = "none"
 #: Verdict on a compiler that refuses the kernels of the trial.
 REFUSED = "refused"
 #: Verdict on a compiler whose kernels give wrong results.
 WRONG = "wrong"
-#: Subjects of the child's trial; a cached good verdict counts for the same subjects only.
+#: Subjects of the trial, a part of the cache key of a good verdict.
 TRIED = "barriers, vectors, atomics, turns"
-#: Seconds after which a compiler is taken to hang: a hundred times as long as it should take.
+#: Seconds after which a compiler counts as hanging: a hundred times the usual time.
 LIMIT = 120.0
 #: Environment variable that keeps the child from starting a child of its own.
 GUARD = "CLSPARSE_PROBING"
-#: Signals by which a crashing compiler ends a process. Other signals, such as SIGKILL, come from outside.
+#: Names of signals by which a crashing compiler ends a process; other signals, such as SIGKILL, come from outside.
 _FATAL = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
 
 
@@ -47,7 +47,7 @@ class UnfitError(Exception):
     Attributes
     ----------
     certain : bool
-        Whether one process is enough: the compiler died or was wrong. A refusal or a timeout has to be seen by a second process.
+        Whether one process is enough, as the compiler died or was wrong. A second process has to see a refusal or a timeout.
     """
 
     def __init__(self, reason: str, *, certain: bool) -> None:
@@ -56,14 +56,14 @@ class UnfitError(Exception):
 
 
 def judge(output: str, code: int | None) -> UnfitError | None:
-    """Return a child's verdict on the compiler that it tried; None if the compiler is good, or the child gave no verdict.
+    """Return the verdict on a compiler by the output of the child that tried it; None for a good one, or without a verdict.
 
     Parameters
     ----------
     output : str
         The child's output.
     code : int or None
-        The child's exit code, negative for a signal; None if it took too long.
+        The child's exit code, negative for a signal; None if the child took too long.
     """
     lines = output.splitlines()
     if BEGINS not in lines:
@@ -83,12 +83,12 @@ def judge(output: str, code: int | None) -> UnfitError | None:
     return UnfitError(f"its compiler ends the process that uses it ({fatal.get(code, f'exit code {code}')})", certain=True)
 
 
-def _child(identity: str) -> UnfitError | None:
-    """Run the child, and judge it."""
+def _run_child(identity: str) -> UnfitError | None:
+    """Return the verdict of a child process on the compiler of a device; None for a good one, or without a verdict."""
     if not sys.executable or getattr(sys, "frozen", False) or GUARD in os.environ:
         return None
     command = [sys.executable, "-m", PROBE, identity]
-    # Run in this package's folder, so that the child imports this package.
+    # The child runs in this package's folder, and so imports this package.
     root, environment = Path(__file__).parents[2], {**os.environ, GUARD: "1"}
     try:
         process = subprocess.run(
@@ -104,22 +104,22 @@ def _child(identity: str) -> UnfitError | None:
 
 
 def examine(identity: str) -> None:
-    """Have a child try a device's compiler, unless two processes saw before that it must not be used.
+    """Try a device's compiler in a child process, unless two processes saw before that it must not be used.
 
     Parameters
     ----------
     identity : str
-        Of the device, see `programs.identity`.
+        The identity of the device, see `programs.identity`.
 
     Raises
     ------
     UnfitError
-        The compiler must not be used. The verdict is kept if two processes saw the same, or one is certain.
+        The compiler must not be used. Later processes trust the verdict if it is certain, or if two processes gave it.
     """
     refusal = refusals.find(identity, refusals.DEVICE)
     if refusal is not None:
         raise UnfitError(refusal.reason, certain=refusal.trusted)
-    verdict = _child(identity)
+    verdict = _run_child(identity)
     if verdict is not None:
         refusals.note(identity, [(refusals.DEVICE, "the device", str(verdict))], certain=verdict.certain)
         raise verdict

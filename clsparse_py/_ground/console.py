@@ -1,12 +1,14 @@
-"""The console that all output goes to."""
+"""The console of the command's output, and its tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import rich.box
 from rich.console import Console
+from rich.table import Table
 
-__all__ = ["make_console"]
+__all__ = ["make_console", "plain_table"]
 
 
 class _Piped(Console):
@@ -28,3 +30,8 @@ def make_console(**options: Any) -> Console:
         Of `rich.console.Console`.
     """
     return _Piped(markup=False, highlight=False, emoji=False, **options)
+
+
+def plain_table(**options: Any) -> Table:
+    """Return an empty table without borders, with a rule below the headings; ``options`` are those of `rich.table.Table`."""
+    return Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, **options)

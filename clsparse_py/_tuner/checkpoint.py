@@ -21,15 +21,15 @@ from clsparse_py._ground.files import make_private
 from clsparse_py._ground.records import dataclass
 from clsparse_py._tuner.corpus import TEST, TRAIN
 
-__all__ = ["BusyError", "Checkpoint", "Observation", "alone", "path_for"]
+__all__ = ["BusyError", "Checkpoint", "Observation", "lock_measurements", "path_for"]
 
 try:
     import fcntl
-except ImportError:  # Windows has no locks that end with their process in the standard library
+except ImportError:  # on Windows, Python's standard library has no locks that end with their process
     fcntl = None  # type: ignore[assignment]
 
 _log = logging.getLogger(__name__)
-#: More than any number that is measured, and less than arithmetic overflows at.
+#: Limit of the numbers in a file of measurements: more than any measured one, and too small for arithmetic to overflow.
 _MANY = 10**30
 
 
@@ -40,25 +40,25 @@ class Observation:
     Attributes
     ----------
     operation, dtype, question, case : str
-        What was asked, and of which matrix.
+        The measured operation, its dtype, the question, and the name of the matrix.
     subject : int
-        Which of the case's subjects.
+        Number of the subject among the case's subjects.
     family, split : str
-        Of the matrix, see `clsparse_py._tuner.corpus`.
+        Family and split of the matrix, see `clsparse_py._tuner.corpus`.
     features : dict of str to float
-        What a decision tree may compare.
+        Features that a decision tree may compare.
     default : str
         The label that is chosen untuned.
     times : dict of str to float
         Seconds by label.
     noise : float
-        Times that differ by less than this, as a share, are the same.
+        Least difference of two times, as a share, that is more than noise.
     rough : tuple of str
         Labels whose times come from few runs, as there were clearly better ones.
     failed : dict of str to str
-        Labels that could not be measured, and why.
+        The reason by label, for labels that could not be measured.
     overheads : dict of str to float
-        Seconds to prepare, by label.
+        Seconds to prepare a configuration, by label.
     """
 
     operation: str
@@ -77,7 +77,7 @@ class Observation:
     overheads: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check all of it: what is read from a file may be anything."""
+        """Check all fields, as a file of measurements may hold anything."""
         named = (self.operation, self.dtype, self.question, self.case, self.family, self.split, self.default, *self.rough)
         if not all(isinstance(entry, str) for entry in named):
             raise TypeError("names and labels must be strings")
@@ -97,7 +97,7 @@ class Observation:
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
-        """The fields that tell the observation from all others."""
+        """The key of the observation: operation, dtype, question, case and subject."""
         return self.operation, self.dtype, self.question, self.case, self.subject
 
     @property
@@ -107,7 +107,7 @@ class Observation:
 
 
 def _is_number(value: object) -> bool:
-    """Return whether something is a number that arithmetic does not overflow at."""
+    """Return whether a value read from a file is a number within the limits of measurements."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -_MANY < value < _MANY
 
 
@@ -116,31 +116,31 @@ class BusyError(RuntimeError):
 
 
 @contextlib.contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Keep other processes from measuring the same device meanwhile, so that none disturbs or judges what another one tries.
+def lock_measurements(path: Path) -> Iterator[None]:
+    """Lock the measurements of a device, so that no other process measures the device at the same time.
 
     Parameters
     ----------
     path : pathlib.Path
-        Of the measurements.
+        The file of the measurements.
 
     Raises
     ------
     BusyError
-        Another process does.
+        Another process holds the lock.
     """
     with contextlib.ExitStack() as stack:
         if fcntl is not None:
             try:
                 make_private(path.parent)
-                # The lock belongs to the open file, and ends with the process that holds it.
+                # The lock belongs to the open file, and ends with this process.
                 file = stack.enter_context(path.with_suffix(".lock").open("a+"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
                 raise BusyError(f"process {file.read(20).strip() or 'of unknown number'} measures this device") from None
             except OSError as error:
-                _log.info("%s cannot be locked: %s", path, error)  # what cannot be kept is said when it comes to that
+                _log.info("%s cannot be locked: %s", path, error)  # writing measurements warns of such a folder
             else:
                 file.truncate(0)
                 file.write(str(os.getpid()))
@@ -149,31 +149,31 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def path_for(device: Device) -> Path:
-    """Return where the measurements of a device with this version are kept, below the user's cache folder."""
+    """Return the path of the file of a device's measurements by this version of the package, in the user's cache folder."""
     name, driver = (re.sub(r"\W+", "-", text).strip("-")[:40] for text in device.fingerprint)
     digest = cache.key_of(*device.fingerprint, device.platform, clsparse_py.__version__)[:8]
     return cache.folder() / "tuning" / f"{name}-{driver}-{clsparse_py.__version__}-{digest}.jsonl"
 
 
 class Checkpoint:
-    """The measurements of a device: those of earlier runs, and new ones, which are written as they come.
+    """The measurements of a device: earlier ones from a file, and new ones, which are written to the file one by one.
 
-    A file that can't be written costs the chance to go on later, not the run: it is said once.
+    If the file cannot be written, a warning says so once, and the run goes on.
 
     Parameters
     ----------
     path : pathlib.Path or None
-        Of the file; None keeps all in memory.
+        Path of the file; None keeps all measurements in memory.
     fresh : bool
-        Whether to forget what earlier runs measured.
+        Whether to forget earlier measurements.
     """
 
     def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
         self.path = path
         self.observations: dict[tuple[str, str, str, str, int], Observation] = {}
-        #: Finished cases by operation, dtype and name: "" or the reason why the operation does not take the matrix.
+        #: Finished cases by operation, dtype and name: "", or why the operation leaves the matrix out.
         self.done: dict[tuple[str, str, str], str] = {}
-        #: Configurations by operation, dtype, question and label that a process did not survive.
+        #: Operation, dtype, question and label of configurations that ended a process.
         self.fatal: set[tuple[str, str, str, str]] = set()
         self._complained = False
         self._ends_whole = True
@@ -187,6 +187,7 @@ class Checkpoint:
         self._read(path)
 
     def _read(self, path: Path) -> None:
+        """Read the measurements of earlier runs from a file; damaged lines are left out."""
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -214,13 +215,13 @@ class Checkpoint:
             elif kind == "observation":
                 self.observations[entry.key] = entry
         if trying is not None:
-            # Nothing came after it, not even that the run was stopped.
+            # No line follows the last trial, not even the one of a stop in order.
             _log.warning("%s %s: the process ended while %s ran: it is left out from now on", *trying[:2], trying[3])
-            self.give_up(*trying)
+            self.note_fatal(*trying)
 
     @staticmethod
     def _parse_line(line: bytes) -> tuple[str, Any]:
-        """Return the kind and the content of a line."""
+        """Return the kind and the content of a line of a checkpoint's file."""
         content = json.loads(line)
         if not isinstance(content, dict) or len(content) != 1:
             raise ValueError("not an object of one entry")
@@ -235,46 +236,48 @@ class Checkpoint:
         return kind, tuple(value)
 
     def _write(self, kind: str, value: Any) -> None:
+        """Write a line of some kind to the checkpoint's file."""
         if self.path is None or self._complained:
             return
         line = json.dumps({kind: value}, separators=(",", ":")) + "\n"
         try:
             make_private(self.path.parent)
             with self.path.open("a") as file:
-                # A line that an earlier process did not write to its end stays a line of its own.
+                # The unfinished last line of an earlier process stays a line of its own.
                 file.write(line if self._ends_whole else "\n" + line)
             self._ends_whole = True
         except OSError as error:
             self._complain(error)
 
     def _complain(self, error: OSError) -> None:
+        """Warn that measurements are not written to the file, and write no more."""
         self._complained = True
         _log.warning("measurements cannot be kept in %s (%s): this run goes on, but can't be continued later", self.path, error)
 
     def add(self, observation: Observation) -> None:
-        """Write a measurement to the checkpoint."""
+        """Write an observation to the checkpoint."""
         self.observations[observation.key] = observation
         self._write("observation", dataclasses.asdict(observation))
 
     def finish(self, operation: str, dtype: str, case: str, why: str = "") -> None:
-        """Note that all of a case was measured, or why the operation does not take its matrix."""
+        """Note that a case is finished: all was measured, or the operation leaves the matrix out for a reason."""
         self.done[operation, dtype, case] = why
         self._write("done", [operation, dtype, case, why])
 
-    def trying(self, operation: str, dtype: str, question: str, label: str) -> None:
-        """Note the label that is about to run for the first time: a process that finds this one dead leaves it out."""
+    def note_trial(self, operation: str, dtype: str, question: str, label: str) -> None:
+        """Note the label that is about to run first: if this process dies of the label, later processes leave the label out."""
         self._write("trying", [operation, dtype, question, label])
 
-    def give_up(self, operation: str, dtype: str, question: str, label: str) -> None:
-        """Note that a configuration is not to be run any more."""
+    def note_fatal(self, operation: str, dtype: str, question: str, label: str) -> None:
+        """Note that the configuration of a label must not run any more."""
         self.fatal.add((operation, dtype, question, label))
         self._write("fatal", [operation, dtype, question, label])
 
     def note_stop(self) -> None:
-        """Note that the run ended in order, whatever was running."""
+        """Note that the tuning run ended in order, so that no label is blamed for its end."""
         self._write("stopped", [])
 
-    def of(self, operation: str, dtype: str, case: str | None = None) -> Iterator[Observation]:
+    def select(self, operation: str, dtype: str, case: str | None = None) -> Iterator[Observation]:
         """Iterate over the observations of an operation and dtype, of one case or of all."""
         for observation in self.observations.values():
             if (observation.operation, observation.dtype) == (operation, dtype) and case in (None, observation.case):

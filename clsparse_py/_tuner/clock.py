@@ -16,13 +16,13 @@ __all__ = ["Clock", "DeviceLostError", "Run", "profiling_queue"]
 #: A function that enqueues a configuration once and returns the events of its commands.
 Run = Callable[[], list[cl.Event]]
 
-#: Bytes of the fill by which a device's clock is tried.
+#: Bytes of the fill command that checks a device's clock.
 _BYTES = 1 << 22
-#: Launches that are enqueued together to measure the least time of one.
+#: Launches in one measurement of the time of a launch.
 _LAUNCHES = 100
-#: Measurements of a launch, of which the least counts.
+#: Measurements of the time of a launch; the least counts.
 _TRIES = 7
-#: A kernel that does nothing, to measure a launch.
+#: OpenCL C of a kernel that does nothing, whose launches are measured.
 _NOTHING = "kernel void nothing(global uint *out) { if (out == 0) *out = 0; }"
 
 
@@ -32,7 +32,7 @@ class DeviceLostError(RuntimeError):
     Attributes
     ----------
     label : str
-        The configuration that ran last; "" where none did.
+        The label of the configuration that ran last; "" if none ran.
     """
 
     def __init__(self, message: str, label: str = "") -> None:
@@ -41,25 +41,25 @@ class DeviceLostError(RuntimeError):
 
 
 def profiling_queue(context: cl.Context, device: cl.Device) -> cl.CommandQueue:
-    """Return a queue whose events know when they ran."""
+    """Return a command queue whose events tell the times of their commands."""
     return cl.CommandQueue(context, device, cl.command_queue_properties.PROFILING_ENABLE)
 
 
 class Clock:
-    """Times runs on a queue.
+    """A clock that times runs on a queue.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        One of `profiling_queue`.
+        A queue of `profiling_queue`.
 
     Attributes
     ----------
     by_device : bool
-        Whether the events' times are used: they were seen to pass, and not to pass faster than the host's (quirk 24).
+        Whether the events' times are used: the device's clock was seen to pass, and no faster than the host's (quirk 24).
     overhead : float
-        Seconds of a launch that does nothing, among others: the least that a product takes, which is added to every run.
-        Otherwise what takes less than that on the device would be told apart by times that no caller ever sees.
+        Seconds of the launch of an empty kernel: the least time of a product, which is added to every run. Without this addition,
+        differences that no caller ever sees would decide between short runs.
     """
 
     def __init__(self, queue: cl.CommandQueue) -> None:
@@ -70,14 +70,14 @@ class Clock:
         program = programs.compile_source(self._context, queue.device, _NOTHING)
         self._nothing = cl.Kernel(program, "nothing")
         self._nothing.set_args(self._buffer)
-        self.overhead = min(self._launch() for _ in range(_TRIES))
+        self.overhead = min(self._time_launch() for _ in range(_TRIES))
 
     def _fill(self) -> cl.Event:
-        """Enqueue the fill by which the clock is tried."""
+        """Enqueue the fill command that checks the device's clock."""
         return cl.enqueue_fill_buffer(self.queue, self._buffer, b"\0\0\0\0", 0, _BYTES)
 
-    def _launch(self) -> float:
-        """Return the seconds of a launch, as a mean over many."""
+    def _time_launch(self) -> float:
+        """Return the seconds of the launch of an empty kernel, as the mean over `_LAUNCHES` launches."""
         begin = time.perf_counter()
         for _ in range(_LAUNCHES):
             enqueue_kernel(self.queue, self._nothing, ((1,), (1,)))
@@ -85,7 +85,7 @@ class Clock:
         return (time.perf_counter() - begin) / _LAUNCHES
 
     def _tells_time(self) -> bool:
-        """Return whether the device's clock gives a time for a fill that the host's clock confirms."""
+        """Return whether the device's clock times a fill command, and the host's clock confirms the time."""
         self._fill().wait()
         begin = time.perf_counter()
         event = self._fill()
@@ -98,31 +98,31 @@ class Clock:
         return TUNER.no_time < seconds <= elapsed * 1.1
 
     def check(self, label: str = "") -> None:
-        """Raise `DeviceLostError` unless the device still runs a kernel correctly, after a configuration that failed."""
+        """Raise `DeviceLostError` unless the device still fills a buffer, after a configuration that failed."""
         try:
             self._fill().wait()
         except cl.Error as error:
             cause = f" after {label}" if label else ""
             raise DeviceLostError(f"{self.queue.device.name.strip()} does not answer any more{cause}: {error}", label) from error
 
-    def once(self, run: Run) -> float:
-        """Run once and return the seconds that passed on the host; the first run may finish a build."""
+    def time_once(self, run: Run) -> float:
+        """Return the host's seconds of one run; a first run may finish the build of its kernels."""
         begin = time.perf_counter()
         run()
         self.queue.finish()
         return time.perf_counter() - begin
 
-    def samples(self, run: Run, n: int, *, by_host: bool = False) -> list[float]:
-        """Run ``n`` times and return the seconds of each run.
+    def time_runs(self, run: Run, n: int, *, by_host: bool = False) -> list[float]:
+        """Return the seconds of each of ``n`` runs.
 
-        By the host's clock that is from the call to the end: for runs that wait for the device themselves.
+        By the host's clock a run lasts from the call to the end of its commands: for runs that wait for the device themselves.
 
-        By the device's clock that is the span from the start of its first command to the end of its last: where the host decides
-        in between how to go on, that counts. Runs are enqueued together, so that the host's time to enqueue does not, but for the
+        By the device's clock a run lasts from the start of its first command to the end of its last one, and so includes the
+        host's decisions in between. Runs are enqueued together, so that the host's time to enqueue does not count, but for the
         `overhead` of one launch.
         """
         if by_host:
-            return [self.once(run) for _ in range(n)]
+            return [self.time_once(run) for _ in range(n)]
         if not self.by_device:
             begin = time.perf_counter()
             for _ in range(n):

@@ -1,7 +1,7 @@
 """Training matrices: generated families, and files of the user's.
 
-A generated matrix is a function of its name alone, which seeds it. Families are kinds of structure: all matrices of a family are
-on one side of the split, so that what is tested is of a kind that training never saw.
+A generated matrix is a function of its name alone, which seeds the random numbers. A family is a kind of structure: all matrices
+of a family are on one side of the split, so that trees are tested on kinds that training never saw.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ TRAIN = "train"
 #: The side of the split whose matrices trees are only scored on.
 TEST = "test"
 
-#: Entries that a thread makes at a time.
+#: Entries of a chunk of a matrix that a thread generates at a time.
 _CHUNK = 1 << 21
-#: Device memory to an entry of a matrix: the matrix, vectors and scratch memory.
+#: Device memory of an entry in bytes: the matrix, vectors and scratch memory.
 _BYTES_AN_ENTRY = 64
-#: Most entries of a matrix on a CPU: larger products take too long to measure many.
+#: Most entries of a generated matrix on a CPU: larger products take too long to measure many of them.
 _LARGEST_ON_CPU = 10**7
-#: Most entries of a matrix on a GPU.
+#: Most entries of a generated matrix on a GPU.
 _LARGEST = 10**8
 
 _Array = np.ndarray[Any, Any]
-#: A law of row lengths: from a generator, the number of rows and their mean length to the lengths.
+#: A law of row lengths: a function of a random generator, the number of rows and their mean length, which returns the lengths.
 _Law = Callable[[np.random.Generator, int, float], _Array]
 
 
@@ -53,15 +53,15 @@ class Case:
     Attributes
     ----------
     name : str
-        Tells it from all others.
+        The unique name of the matrix.
     family : str
-        Its kind of structure, or the folder that it comes from.
+        The kind of structure of the matrix, or the common beginning of the names of files.
     split : str
         `TRAIN` or `TEST`.
     nnz : int
-        About how many entries it has; 0 where only reading the file would tell.
+        Approximate number of entries; 0 if only reading the file would tell.
     make : callable
-        Gives the matrix, with float32 ones as values.
+        Returns the matrix, with float32 ones as values.
     """
 
     name: str
@@ -73,22 +73,22 @@ class Case:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows whose lengths follow a law.
+    """The recipe of matrices whose row lengths follow a law.
 
     Attributes
     ----------
     law : callable
-        Gives the lengths of some number of rows with some mean.
+        The law of row lengths.
     mean : float
-        Entries of a row.
+        Mean entries of a row.
     window : float
-        How wide the columns of a row spread around the diagonal: 1 is the whole width, 0 means neighbours.
+        Width of the window around the diagonal that holds the columns of a row: 1 is the whole width, 0 means neighbours.
     aspect : float
-        Columns for each row.
+        Number of columns by number of rows.
     skew : float
         Above 1, columns to the left are taken more often.
     symmetric : bool
-        Whether the pattern is that of a matrix and its transposed, added.
+        Whether the pattern is the sum of a matrix and its transposed.
     """
 
     law: _Law
@@ -103,27 +103,33 @@ class _Rows:
         return f"m{self.mean:g}-w{self.window:g}-{shape}" + (f"-s{self.skew:g}" if self.skew != 1 else "")
 
     def fits(self, nnz: int) -> bool:
+        """Return whether the recipe has a matrix of about ``nnz`` entries."""
         if self.symmetric and nnz > TUNER.max_symmetric:
             return False
         return nnz >= 8 * self.mean and nnz / self.mean <= min(max(3 * nnz, TUNER.max_empty_rows), TUNER.max_rows)
 
     def make(self, rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
+        """Return the recipe's matrix of about ``nnz`` entries."""
         if self.symmetric:
             half = replace(self, mean=self.mean / 2, symmetric=False).make(rng, nnz // 2)
-            # A matrix with few rows for their length is wider than high.
+            # A matrix of few long rows is wider than high.
             half.resize(max(half.shape), max(half.shape))
-            return _with_transposed(half)
+            pattern = scipy.sparse.csr_array(half + half.T.tocsr())
+            pattern.sort_indices()
+            pattern.data = np.ones(pattern.nnz, np.float32)
+            return pattern
         n_rows = max(2, round(nnz / self.mean))
         lengths = self.law(rng, n_rows, self.mean)
         n_columns = max(2, round(n_rows * self.aspect), int(self.mean) * 2)
         lengths = np.clip(np.rint(lengths).astype(np.int64), 0, n_columns)
-        indptr = _indptr_of(lengths)
+        indptr = _row_pointer(lengths)
         seed = int(rng.integers(1 << 62))
         width = max(int(n_columns * self.window), 1)
 
         def fill(chunk: int, begin: int, end: int, out: _Array) -> None:
+            """Write the columns of a chunk of rows."""
             length = lengths[begin:end]
-            # Rows longer than the window widen it.
+            # A row longer than the window widens the window.
             wide = np.maximum(length, width)
             first_column = np.clip(np.arange(begin, end) * n_columns // n_rows - wide // 2, 0, n_columns - wide)
             row = np.repeat(np.arange(end - begin, dtype=np.int32), length)
@@ -132,25 +138,25 @@ class _Rows:
             along = (position + along) / length[row]
             if self.skew != 1:
                 along **= self.skew
-            # The random part does not decrease and the place in the row rises: columns are sorted and distinct.
+            # Along a row the random part does not decrease, and the position rises: columns are sorted and distinct.
             out[:] = first_column[row] + np.floor((wide - length)[row] * along).astype(np.int64) + position
 
-        return _matrix(indptr, n_columns, fill)
+        return _fill_matrix(indptr, n_columns, fill)
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Unknowns on the nodes of a grid, coupled with those of nodes at some distances.
+    """The recipe of matrices of a grid: unknowns of a node are coupled with the unknowns of its neighbours.
 
     Attributes
     ----------
     name : str
     offsets : tuple of tuple of int
-        Where a node's neighbours are, in lexicographic order.
+        Offsets of a node's neighbours, in lexicographic order.
     unknowns : int
-        For each node: the matrix consists of dense blocks of that size.
+        Unknowns of a node, which is the size of the matrix's dense blocks.
     kept : float
-        The share of couplings that there are: a network where not all are.
+        Share of the couplings that the matrix has; below 1 the grid is a network.
     """
 
     name: str
@@ -162,9 +168,11 @@ class _Grid:
         return f"{self.name}-b{self.unknowns}" + (f"-k{self.kept:g}" if self.kept < 1 else "")
 
     def fits(self, nnz: int) -> bool:
+        """Return whether the recipe has a matrix of about ``nnz`` entries."""
         return nnz >= len(self.offsets) * self.unknowns**2 * 4
 
     def make(self, _rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
+        """Return the recipe's matrix of about ``nnz`` entries."""
         dimensions, block = len(self.offsets[0]), self.unknowns
         side = max(2, round((nnz / len(self.offsets) / self.kept / block**2) ** (1 / dimensions)))
         n_nodes = side**dimensions
@@ -173,40 +181,42 @@ class _Grid:
         shifts = steps @ strides
 
         def inside(begin: int, end: int) -> _Array:
-            """Return for each node and offset whether the grid has a neighbour there."""
+            """Return whether nodes have a neighbour, with a row for each node and a column for each offset."""
             coordinates = np.arange(begin, end)[:, None] // strides % side
             along = [
                 (coordinates[:, [axis]] + steps[:, axis] >= 0) & (coordinates[:, [axis]] + steps[:, axis] < side)
                 for axis in range(dimensions)
             ]
             is_inside = np.asarray(functools.reduce(np.logical_and, along))
-            return is_inside if self.kept == 1 else is_inside & _drawn(np.arange(begin, end)[:, None], shifts, self.kept)
+            return is_inside if self.kept == 1 else is_inside & _draw_couplings(np.arange(begin, end)[:, None], shifts, self.kept)
 
         def count(begin: int, end: int) -> _Array:
+            """Return the number of neighbours of nodes."""
             return np.asarray(inside(begin, end).sum(axis=1))
 
         step = max(1, _CHUNK // len(self.offsets))
         starts = range(0, n_nodes, step)
-        with ThreadPoolExecutor(_threads()) as pool:
+        with ThreadPoolExecutor(_count_cores()) as pool:
             counts = pool.map(count, starts, [min(start + step, n_nodes) for start in starts])
             neighbours = np.concatenate(list(counts)).astype(np.int64)
-        indptr = _indptr_of(np.repeat(neighbours * block, block))
+        indptr = _row_pointer(np.repeat(neighbours * block, block))
 
         def fill(_chunk: int, begin: int, end: int, out: _Array) -> None:
-            # A chunk's rows may begin and end inside a node: whole nodes are made, and the rows cut out of them.
+            """Write the columns of a chunk of rows."""
+            # A chunk may begin and end inside a node: the rows of whole nodes are computed, and the chunk's rows copied.
             first, last = begin // block, -(-end // block)
             is_inside = inside(first, last)
             nodes = (np.arange(first, last)[:, None] + shifts)[is_inside]
             if block > 1:
-                nodes = _blocks(nodes, neighbours[first:last], block)
+                nodes = _expand_blocks(nodes, neighbours[first:last], block)
             skipped = int(indptr[begin] - indptr[first * block])
             out[:] = nodes[skipped : skipped + out.size]
 
-        return _matrix(indptr, n_nodes * block, fill)
+        return _fill_matrix(indptr, n_nodes * block, fill)
 
 
-def _drawn(nodes: _Array, shifts: _Array, share: float) -> _Array:
-    """Return which couplings of nodes with nodes ``shifts`` further are kept: a share of them, both ways or none."""
+def _draw_couplings(nodes: _Array, shifts: _Array, share: float) -> _Array:
+    """Return whether couplings of nodes with nodes ``shifts`` further are kept: a random share, equal in both directions."""
     pair = np.minimum(nodes, nodes + shifts).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ np.abs(shifts).astype(np.uint64)
     # The finalizer of splitmix64: its numbers pass for random.
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -214,44 +224,39 @@ def _drawn(nodes: _Array, shifts: _Array, share: float) -> _Array:
     return np.asarray((pair ^ pair >> np.uint64(31)) < np.uint64(int(share * 2**64)))
 
 
-def _blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
-    """Return the columns of the rows of nodes, ``block`` to each, from the neighbours' numbers."""
+def _expand_blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
+    """Return the columns of the ``block`` rows of every node, by the numbers of the nodes' neighbours."""
     columns = (nodes[:, None] * block + np.arange(block)).ravel()
     lengths = np.repeat(neighbours * block, block)
     # Each of a node's rows repeats the same stretch of columns.
-    begins = np.repeat(_indptr_of(neighbours * block)[:-1], block)
-    position = np.arange(int(lengths.sum())) - np.repeat(_indptr_of(lengths)[:-1], lengths)
+    begins = np.repeat(_row_pointer(neighbours * block)[:-1], block)
+    position = np.arange(int(lengths.sum())) - np.repeat(_row_pointer(lengths)[:-1], lengths)
     return np.asarray(columns[np.repeat(begins, lengths) + position])
 
 
-def _with_transposed(half: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """Return the pattern of a matrix and its transposed, added."""
-    pattern = scipy.sparse.csr_array(half + half.T.tocsr())
-    pattern.sort_indices()
-    pattern.data = np.ones(pattern.nnz, np.float32)
-    return pattern
-
-
-def _indptr_of(lengths: _Array) -> _Array:
+def _row_pointer(lengths: _Array) -> _Array:
+    """Return the row pointer of rows of some lengths."""
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
-def _threads() -> int:
+def _count_cores() -> int:
+    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, _Array], None]) -> scipy.sparse.csr_array:
-    """Return the matrix whose columns ``fill`` gives chunk by chunk of rows, in threads; chunks do not depend on their number."""
+def _fill_matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, _Array], None]) -> scipy.sparse.csr_array:
+    """Return the matrix whose columns ``fill`` writes by chunks of rows, in threads; the chunks are the same for any number."""
     n_rows, nnz = indptr.size - 1, int(indptr[-1])
     index = index_for(max(nnz, n_columns, n_rows))
     indices = np.empty(nnz, index)
     borders = np.unique(np.append(np.searchsorted(indptr, np.arange(0, nnz, _CHUNK)), n_rows))
 
-    def one(chunk: int, begin: int, end: int) -> None:
+    def fill_chunk(chunk: int, begin: int, end: int) -> None:
+        """Write the columns of a chunk of rows into the matrix."""
         fill(chunk, begin, end, indices[indptr[begin] : indptr[end]])
 
-    with ThreadPoolExecutor(_threads()) as pool:
-        list(pool.map(one, range(borders.size), borders[:-1].tolist(), borders[1:].tolist()))
+    with ThreadPoolExecutor(_count_cores()) as pool:
+        list(pool.map(fill_chunk, range(borders.size), borders[:-1].tolist(), borders[1:].tolist()))
     matrix = scipy.sparse.csr_array((np.ones(nnz, np.float32), indices, indptr.astype(index)), shape=(n_rows, n_columns))
     matrix.has_canonical_format = True
     return matrix
@@ -261,52 +266,58 @@ def _matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, _Arra
 
 
 def _alike(_rng: np.random.Generator, n: int, mean: float) -> _Array:
+    """Return n equal row lengths."""
     return np.full(n, mean)
 
 
 def _poisson(rng: np.random.Generator, n: int, mean: float) -> _Array:
+    """Return n row lengths of a Poisson distribution."""
     return rng.poisson(mean, n)
 
 
 def _lognormal(rng: np.random.Generator, n: int, mean: float, *, variation: float) -> _Array:
+    """Return n row lengths of a lognormal distribution with a coefficient of variation."""
     spread = np.log1p(variation**2)
     return rng.lognormal(np.log(mean) - spread / 2, np.sqrt(spread), n)
 
 
 def _pareto(rng: np.random.Generator, n: int, mean: float, *, exponent: float) -> _Array:
+    """Return n row lengths of a Pareto distribution, whose density falls with an exponent."""
     lengths = (1 - rng.random(n)) ** (-1 / (exponent - 1))
     return np.asarray(lengths * (mean / lengths.mean()))
 
 
 def _runs(_rng: np.random.Generator, n: int, mean: float, *, ratio: float, run: int) -> _Array:
-    """Return runs of short rows and of ones that are ``ratio`` times as long."""
+    """Return n row lengths in runs: ``run`` short rows, then as many rows that are ``ratio`` times as long."""
     short = mean * 2 / (1 + ratio)
     return np.where(np.arange(n) // run % 2, short * ratio, max(short, 1))
 
 
 def _mix(rng: np.random.Generator, n: int, mean: float, *, ratio: float, share: float) -> _Array:
-    """Return short rows, and here and there one that is ``ratio`` times as long."""
+    """Return n row lengths of short rows, and of a random share of rows that are ``ratio`` times as long."""
     short = mean / (1 - share + share * ratio)
     return np.where(rng.random(n) < share, short * ratio, short) + rng.random(n) - 0.5
 
 
 def _sparse(rng: np.random.Generator, n: int, mean: float, *, empty: float) -> _Array:
+    """Return n row lengths of a Poisson distribution, and of a random share of empty rows."""
     return np.where(rng.random(n) < empty, 0, rng.poisson(mean / (1 - empty), n))
 
 
 def _hubs(rng: np.random.Generator, n: int, mean: float, *, hubs: int, share: float) -> _Array:
-    """Return rows alike, and a few that hold a share of all entries."""
+    """Return n row lengths of equal rows, and of a few rows that hold a share of all entries."""
     lengths, hubs = np.full(n, max(1.0, mean * (1 - share))), min(hubs, max(1, n // 8))
     lengths[rng.choice(n, hubs, replace=False)] = mean * n * share / hubs
     return lengths
 
 
 def _grade(_rng: np.random.Generator, n: int, mean: float) -> _Array:
+    """Return n row lengths that rise from 0 to twice the mean."""
     return np.linspace(0, 2 * mean, n)
 
 
 def _stars(*distances: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Return the zero offset and those at some distances along each axis, in order."""
+    """Return the offsets of a stencil in order: zero, and every distance in both directions."""
     (dimensions,) = {len(step) for step in distances}
     near = {(0,) * dimensions}
     for distance in distances:
@@ -314,17 +325,21 @@ def _stars(*distances: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(near))
 
 
-def _around(offsets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    """Return offsets but for zero."""
+def _hollow(offsets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the offsets of a stencil without zero."""
     return tuple(offset for offset in offsets if any(offset))
 
 
 def _box(dimensions: int, reach: int) -> tuple[tuple[int, ...], ...]:
+    """Return the offsets of a stencil that fills a box, in order."""
     return tuple(itertools.product(range(-reach, reach + 1), repeat=dimensions))
 
 
+#: Offsets of the five-point stencil of a plane.
 _five = _stars((0, 1), (1, 0))
+#: Offsets of the seven-point stencil of space.
 _seven = _stars((0, 0, 1), (0, 1, 0), (1, 0, 0))
+#: Short name of `functools.partial`, which sets the parameters of a law.
 _law = functools.partial
 
 # fmt: off
@@ -384,39 +399,40 @@ _KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
         )
     )),
     "network": (TRAIN, (
-        _Grid("4", _around(_five), kept=0.6), _Grid("6", _around(_seven), kept=0.5), _Grid("4", _around(_five), kept=0.8),
-        _Grid("8", _around(_box(2, 1)), kept=0.35),
+        _Grid("4", _hollow(_five), kept=0.6), _Grid("6", _hollow(_seven), kept=0.5), _Grid("4", _hollow(_five), kept=0.8),
+        _Grid("8", _hollow(_box(2, 1)), kept=0.35),
     )),
 }
 # fmt: on
 
 
 def _sizes(largest: int) -> list[int]:
-    """Return numbers of entries by which families are made, in the order of measuring: large and small ones in turns."""
+    """Return the numbers of entries of generated matrices in the order of measuring: large and small ones in turns."""
     below = [100, 1000, 10_000, 100_000, 300_000]
     above = [10**6 * 10**power * factor for power in range(3) for factor in (1, 3)]
     sizes = [size for size in below + above if size <= largest]
     half = len(sizes) // 2
-    order: list[int] = []
-    for small, large in itertools.zip_longest(reversed(sizes[:half]), sizes[half:]):
-        order += [size for size in (large, small) if size is not None]
-    return order
+    pairs = itertools.zip_longest(sizes[half:], reversed(sizes[:half]))
+    return [size for pair in pairs for size in pair if size is not None]
 
 
-def _seed(name: str) -> np.random.Generator:
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little"))
-
-
-def _generate(kind: str, recipe: _Rows | _Grid, number: int, nnz: int) -> Case:
+def _case_of(kind: str, recipe: _Rows | _Grid, number: int, nnz: int) -> Case:
+    """Return the case of the matrix that a recipe of a family generates with about ``nnz`` entries."""
     name = f"{kind}-{number}-{recipe}-{nnz:.0e}"
-    return Case(name, kind, _KINDS[kind][0], nnz, lambda: recipe.make(_seed(name), nnz))
+
+    def make() -> scipy.sparse.csr_array:
+        """Return the matrix, whose name seeds the random generator."""
+        seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+        return recipe.make(np.random.default_rng(seed), nnz)
+
+    return Case(name, kind, _KINDS[kind][0], nnz, make)
 
 
 def generate(largest: int) -> Iterator[Case]:
     """Yield the generated matrices in the order of measuring.
 
-    From wherever it is cut off, what came before is balanced: each round takes one matrix of every kind, all of other sizes, and
-    as many rounds as there are sizes have every kind in every size once.
+    Every beginning of the order is balanced: a round takes one matrix of every family, all of different sizes, and after as many
+    rounds as there are sizes every family was taken in every size once.
     """
     sizes = _sizes(largest)
     max_recipes = max(len(recipes) for _, recipes in _KINDS.values())
@@ -428,20 +444,20 @@ def generate(largest: int) -> Iterator[Case]:
                 for index in range(lap + turn, lap + turn + len(recipes) if lap < len(recipes) else 0):
                     recipe = recipes[index % len(recipes)]
                     if recipe.fits(nnz):
-                        yield _generate(kind, recipe, index % len(recipes), nnz)
+                        yield _case_of(kind, recipe, index % len(recipes), nnz)
                         break
 
 
 def from_folder(folder: Path) -> list[Case]:
-    """Return the matrices in the files of a folder and of those in it.
+    """Return the matrices in the files of a folder and its subfolders.
 
-    A family is what files share of their name up to the first digit or punctuation: collections number their relatives. One
-    family in four is on the side of `TEST`.
+    A family is the letters at the beginning of a file's name, as collections number related matrices. One family in four is on
+    the side of `TEST`.
 
     Raises
     ------
     ValueError
-        There are none.
+        The folder has no file of a matrix.
     """
     files = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(SUFFIXES) and path.is_file())
     if not files:
@@ -455,12 +471,14 @@ def from_folder(folder: Path) -> list[Case]:
 
 
 def _family_of(path: Path) -> str:
+    """Return the family of a matrix in a file: the letters at the beginning of the file's name."""
     stem = path.name.split(".")[0]
     letters = "".join(itertools.takewhile(str.isalpha, stem))
     return letters.lower() or stem
 
 
 def _from_file(path: Path) -> scipy.sparse.csr_array:
+    """Return the matrix in a file, with float32 ones as values."""
     matrix = read_matrix(path)
     ones = np.ones(matrix.nnz, np.float32)
     return scipy.sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
@@ -472,9 +490,9 @@ def cases(device: Device, further: Sequence[Case] = (), largest: int | None = No
     Parameters
     ----------
     device : Device
-        Its memory and type limit how many entries a matrix has.
-    more : sequence of Case
-        Other matrices, which take turns with the generated ones.
+        Its memory and type limit the entries of a matrix.
+    further : sequence of Case
+        Further matrices, which take turns with the generated ones.
     largest : int, optional
         Most entries of a generated matrix.
     """
@@ -490,11 +508,11 @@ def cases(device: Device, further: Sequence[Case] = (), largest: int | None = No
 
 
 def with_values(matrix: scipy.sparse.csr_array, dtype: Any) -> scipy.sparse.csr_array:
-    """Return a matrix of the same structure with values between 1/2 and 3/2, the same ones at each call."""
+    """Return a matrix of the same structure with random values between 1/2 and 3/2, the same values at every call."""
     rng = np.random.Generator(np.random.SFC64(1))
-    # The same stretch again and again: what values are does not matter, and to draw 10^8 of them takes a second.
+    # One stretch of values is repeated: their bits do not matter, and to draw 10^8 of them takes a second.
     stretch = (rng.random(min(matrix.nnz, _CHUNK), dtype=np.float32) + np.float32(0.5)).astype(dtype)
     data = np.resize(stretch, matrix.nnz) if matrix.nnz else np.empty(0, dtype)
-    result = scipy.sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    result.has_canonical_format = matrix.has_canonical_format
-    return result
+    valued = scipy.sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    valued.has_canonical_format = matrix.has_canonical_format
+    return valued

@@ -1,7 +1,7 @@
 """Coordinate descent over thresholds that are the same for all matrices.
 
-A label tells the numbers that differ from the untuned ones, as in "merge_items=4 sort_items=8"; "untuned" if none does. A label
-makes no difference on a case that has no time for it.
+A label names the thresholds that differ from the untuned ones, as in "merge_items=4 sort_items=8"; "untuned" names none. A case
+without a time for a label was not measured with it, because these thresholds make no difference there.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from clsparse_py._tuner.training import Answer
 
 __all__ = ["UNTUNED", "answer", "changes_of", "current_label", "evidence", "gain", "label_of", "neighbours"]
 
-#: The label of no change.
+#: Label of the untuned thresholds.
 UNTUNED = "untuned"
 
 
 def label_of(changes: Mapping[str, float]) -> str:
-    """Return the label of some changes."""
+    """Return the label of changed thresholds."""
     return " ".join(f"{name}={value:.15g}" for name, value in sorted(changes.items())) or UNTUNED
 
 
 def changes_of(label: str) -> dict[str, float]:
-    """Return the changes that a label tells.
+    """Return the changed thresholds of a label by name.
 
     Raises
     ------
     ValueError
-        It is no such label.
+        The label is malformed.
     """
     if label == UNTUNED:
         return {}
@@ -50,9 +50,9 @@ def changes_of(label: str) -> dict[str, float]:
 
 
 def neighbours(label: str, untuned: Mapping[str, float], candidates: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Iterate over the labels that change one number more: to the next candidate below, and to the next above.
+    """Iterate over the labels one step away: one threshold is at its next candidate below, or its next one above.
 
-    Numbers outside of their candidates stay: they switch something off.
+    A threshold outside of its candidates stays, as such a number switches something off.
     """
     changes = changes_of(label)
     for name, values in candidates.items():
@@ -66,7 +66,7 @@ def neighbours(label: str, untuned: Mapping[str, float], candidates: Mapping[str
 
 
 def _differences(observations: Sequence[Observation], old_label: str, new_label: str) -> list[float]:
-    """Return the logarithms of the time with one label by that with another, where both were measured."""
+    """Return the logarithms of the time with an old label by the time with a new one, for each case with both times."""
     both = (
         observation.times for observation in observations if old_label in observation.times and new_label in observation.times
     )
@@ -74,13 +74,13 @@ def _differences(observations: Sequence[Observation], old_label: str, new_label:
 
 
 def gain(observations: Sequence[Observation], old_label: str, new_label: str) -> float:
-    """Return the time with one label by that with another, in geometric mean over the cases on which they differ; 1 for none."""
+    """Return the time with an old label by the time with a new one: the geometric mean of the cases with both; 1 for no case."""
     differences = _differences(observations, old_label, new_label)
     return math.exp(math.fsum(differences) / len(differences)) if differences else 1.0
 
 
 def current_label(observations: Sequence[Observation]) -> str:
-    """Return the label at which the descent has arrived, by what was measured of it so far: it begins at "untuned"."""
+    """Return the label at which a descent from "untuned" has arrived, by its measurements so far."""
     train = [observation for observation in observations if observation.split == TRAIN]
     failed = {label for observation in observations for label in observation.failed}
     labels = dict.fromkeys(label for observation in train for label in observation.times if label not in failed)
@@ -101,14 +101,14 @@ def current_label(observations: Sequence[Observation]) -> str:
 
 
 def _is_step(old_label: str, new_label: str) -> bool:
-    """Return whether two labels differ in one number."""
+    """Return whether two labels differ in one threshold."""
     return len({name for name, _ in changes_of(old_label).items() ^ changes_of(new_label).items()}) == 1
 
 
 def answer(observations: Sequence[Observation]) -> Answer | None:
-    """Return the label that the descent arrived at, as a tree that always takes it; None if nothing was measured.
+    """Return the label at which the descent arrived, as a tree of one leaf; None if nothing was measured.
 
-    It is dropped for the untuned numbers if it loses to them on the matrices kept aside.
+    The untuned thresholds take its place if they are faster on the matrices kept aside.
     """
     measured = [observation for observation in observations if observation.times]
     train, test = ([observation for observation in measured if observation.split == split] for split in (TRAIN, TEST))
@@ -126,25 +126,25 @@ def answer(observations: Sequence[Observation]) -> Answer | None:
 
 
 def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[str, Any]]:
-    """Return the numbers that a label changes as a profile holds them: each with the cases on which another made a difference.
+    """Return the changed thresholds of a label as a profile holds them: value, cases with other values measured, and gain.
 
     Parameters
     ----------
     observations : sequence of Observation
     label : str
-        Of `answer`.
+        The label of `answer`.
     """
     changes = changes_of(label)
     entries: dict[str, dict[str, Any]] = {}
     for name, value in changes.items():
-        cases = sum(any(name in changes_of(each) for each in case.times) for case in observations)
-        without = label_of({each: number for each, number in changes.items() if each != name})
+        cases = sum(any(name in changes_of(measured) for measured in case.times) for case in observations)
+        without = label_of({other: number for other, number in changes.items() if other != name})
         entries[name] = {"value": value, "cases": cases, "gain": round(gain(observations, without, label), 4)}
     return entries
 
 
 def _fill(observation: Observation, label: str) -> Observation:
-    """Return an observation with the untuned time for a label that makes no difference."""
+    """Return an observation with the untuned time for a label that makes no difference to the case."""
     times = observation.times
     if label in times or label in observation.failed or UNTUNED not in times:
         return observation

@@ -11,38 +11,39 @@ __all__ = ["TUNER", "Tuner"]
 
 @dataclass(frozen=True, eq=False)
 class Tuner(thresholds.Thresholds):
-    """The limits of the tuner, the same on all devices."""
+    """Limits of measuring and training, the same on all devices."""
 
     operation = "tuner"
 
-    #: Loss of an unmeasured label.
+    #: Loss that stands for an unmeasured label.
     unknown_loss: float = number(4.0, "times the best")
-    #: Loss of a label that could not be built or run.
+    #: Loss that stands for a label whose kernels could not be built or run.
     failed_loss: float = number(32.0, "times the best")
-    #: Least number of cases to train a tree on.
+    #: Least number of cases to train a decision tree on.
     min_cases: int = number(12, "cases", least=1)
-    #: Least saving of a label that takes the place of the untuned rule in a tree.
+    #: Least saving of a label that takes the place of the untuned rule at a leaf.
     worth_a_label: float = number(0.005, "share of the time", most=1)
-    #: Least gain of a tree that takes the place of the untuned rule.
+    #: Least gain of a trained tree that takes the place of the untuned rule.
     worth_a_tree: float = number(0.002, "share of the time", most=1)
     #: Least number of cases whose time a step of a descent changes.
     min_cases_of_step: int = number(3, "cases", least=1)
-    #: Least gain of a step of a descent, in geometric mean over these cases.
+    #: Least gain of a step of a descent, in geometric mean over the cases whose time the step changes.
     min_gain_of_step: float = number(1.01, "times as fast", least=1)
-    #: Longest time of verifying each result; if it takes longer, only possible winners are verified.
+    #: Longest time of a verification by which every result is verified; after a longer one only possible winners are.
     quickly_verified: float = number(0.005, "seconds")
     #: Least size of a matrix after whose measurement unused memory is freed at once.
     min_freed: int = number(10**6, "entries")
-    #: Least size of a matrix that is measured with one dtype only, in turns: large ones take most of the time.
+    #: Least size of a matrix that is measured with one dtype only: large matrices take most of the time.
     min_one_dtype: int = number(3 * 10**7, "entries")
-    #: Largest generated matrix whose pattern is made symmetric, which takes long.
+    #: Largest generated matrix whose pattern is made symmetric, which takes long on the host.
     max_symmetric: int = number(3 * 10**7, "entries")
-    #: Most rows of a generated matrix: with more, vectors, not entries, would take the memory and the time.
+    #: Most rows of a generated matrix: beyond this limit vectors, not entries, would take the memory and the time.
     max_rows: int = number(5 * 10**7, "rows")
     #: Most rows of a generated matrix most of whose rows are empty.
     max_empty_rows: int = number(2 * 10**6, "rows")
-    #: Longest time that counts as a clock that stands still.
+    #: Longest time of a fill command by which a device's clock counts as standing still.
     no_time: float = number(1e-7, "seconds")
 
 
+#: The limits of the tuner.
 TUNER = Tuner()

@@ -1,11 +1,10 @@
-"""Print profiles: those that serve a device, all there are, and the content of one."""
+"""Tables of profiles: the profiles that serve a device, all profiles, and the content of one profile."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import rich.box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,18 +14,18 @@ from clsparse_py._decisions import profiles
 from clsparse_py._decisions import tree as trees
 from clsparse_py._decisions.profiles import Profile
 from clsparse_py._device.device import Device
+from clsparse_py._ground.console import plain_table
 from clsparse_py._ground.errors import ProfileError
 from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["contents", "overview", "unknown_labels"]
 
-
-#: Headings of the fields that tell how a profile was made, where a heading is not the field's key.
+#: Headings of the entries of a profile's "made by", if other than their keys.
 _MADE = {"command": "made by", "commit": "at commit", "corpus": "digest of the corpus", "minutes": "minutes of measuring"}
 
 
 def unknown_labels(profile: Profile, tunables: Mapping[str, Tunable[Any]]) -> dict[str, str]:
-    """Return the operations for which a profile is ignored, with the reason: an unknown operation or label."""
+    """Return the operations for which a profile is ignored, each with the reason: an unknown operation or label."""
     reasons: dict[str, str] = {}
     for operation, dtype, question in _questions(profile):
         tunable = tunables.get(operation)
@@ -43,7 +42,7 @@ def unknown_labels(profile: Profile, tunables: Mapping[str, Tunable[Any]]) -> di
 
 
 def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> RenderableType:
-    """Return which profiles serve a device, for which operations, and which profiles there are."""
+    """Return two tables to print: the profiles that serve a device by operation and dtype, and all profiles."""
     near = profiles.find(device)
     unknown = {profile: unknown_labels(profile, tunables) for profile in near}
     serving = _table("operation", "dtype", "profile", "where from")
@@ -51,16 +50,17 @@ def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> Renderable
     for operation in tunables:
         able = [profile for profile in near if operation in profile.operations and operation not in unknown[profile]]
         for dtype in _dtypes(able, operation):
-            questions = dict.fromkeys(question for candidate in able for _, question in _trees_of(candidate, operation, dtype))
+            questions = dict.fromkeys(q for candidate in able for q in candidate.operations[operation].get(dtype, {}))
             server = {
                 q: next(candidate for candidate in able if candidate.tree(operation, dtype, q) is not None) for q in questions
             }
-            for profile in dict.fromkeys(server.values()):
+            servers = dict.fromkeys(server.values())
+            for profile in servers:
                 used.add(profile)
-                suffix = "" if len(set(server.values())) == 1 else f" ({', '.join(q for q in server if server[q] is profile)})"
+                suffix = "" if len(servers) == 1 else f" ({', '.join(q for q in server if server[q] is profile)})"
                 serving.add_row(operation, dtype, f"{_name(profile)}{suffix}", _origin(profile))
     listed = _table("profile", "made for", "driver", "note")
-    for path, shipped in (*((path, False) for path in profiles.own()), *((path, True) for path in profiles.list_shipped())):
+    for path, shipped in profiles.list_files():
         try:
             profile = profiles.read(path, shipped=shipped)
         except ProfileError as error:
@@ -81,7 +81,7 @@ def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> Renderable
 
 
 def contents(profile: Profile) -> RenderableType:
-    """Return a profile's origin, scores, trees and thresholds, to print."""
+    """Return the origin, the trees and the thresholds of a profile, to print."""
     head = _table("", "")
     head.show_header = False
     head.add_row("made for", _made_for(profile))
@@ -100,7 +100,7 @@ def contents(profile: Profile) -> RenderableType:
         tree = profile.tree(operation, dtype, question)
         if tree is not None:
             branch = Branch(Text(f"{operation}, {dtype}: {question}", style="bold"))
-            _grow(branch, tree)
+            _add_tree(branch, tree)
             branches.append(branch)
     for operation, by_dtype in profile.content.get("thresholds", {}).items():
         for dtype, by_name in by_dtype.items():
@@ -108,14 +108,14 @@ def contents(profile: Profile) -> RenderableType:
             for name, threshold in by_name.items():
                 cases = f"{threshold['cases']} cases" if "cases" in threshold else ""
                 gain = f"gain {threshold['gain']:.3g}" if "gain" in threshold else ""
-                said = ", ".join(filter(None, (cases, gain, threshold.get("note", ""))))
-                branch.add(Text.assemble(f"{name} ", (f"{threshold['value']:.15g}", "green"), f"  {said}" if said else ""))
+                notes = ", ".join(filter(None, (cases, gain, threshold.get("note", ""))))
+                branch.add(Text.assemble(f"{name} ", (f"{threshold['value']:.15g}", "green"), f"  {notes}" if notes else ""))
             branches.append(branch)
     return Group(Text(str(profile), style="bold"), head, *branches)
 
 
 def _dtypes(able: Sequence[Profile], operation: str) -> list[str]:
-    """Return the dtypes for which these profiles have trees of their own, up to one that answers all questions for any."""
+    """Return the dtypes for which profiles have trees of an operation, up to the first that answers every question for "any"."""
     names: dict[str, None] = {}
     questions = {question for profile in able for trees in profile.operations[operation].values() for question in trees}
     for profile in able:
@@ -125,47 +125,44 @@ def _dtypes(able: Sequence[Profile], operation: str) -> list[str]:
     return list(names)
 
 
-def _grow(branch: Branch, tree: trees.Tree) -> None:
-    """Add a tree: its comparisons as branches, labels as leaves."""
+def _add_tree(branch: Branch, tree: trees.Tree) -> None:
+    """Add a decision tree to a printed branch: comparisons as branches, labels as leaves."""
     if isinstance(tree, trees.Leaf):
-        notes = [f"{tree.cases} cases" if tree.cases is not None else "", f"time {tree.lost:.3g}" if tree.lost else "", tree.note]
-        said = ", ".join(filter(None, notes))
-        branch.add(Text.assemble((tree.label, "green"), f"  {said}" if said else ""))
+        evidence = (f"{tree.cases} cases" if tree.cases is not None else "", f"time {tree.lost:.3g}" if tree.lost else "")
+        notes = ", ".join(filter(None, (*evidence, tree.note)))
+        branch.add(Text.assemble((tree.label, "green"), f"  {notes}" if notes else ""))
         return
     for holds, below in ((True, tree.then), (False, tree.otherwise)):
         step = trees.words((trees.Step(tree.feature, tree.at_most, holds),))
-        _grow(branch.add(Text(step)), below)
+        _add_tree(branch.add(Text(step)), below)
 
 
 def _questions(profile: Profile) -> Iterator[tuple[str, str, str]]:
-    """Iterate over the trees of a profile: operation, dtype and question of each."""
-    for operation in profile.operations:
-        for dtype in profile.operations[operation]:
-            yield from ((operation, key, question) for key, question in _trees_of(profile, operation, dtype))
-
-
-def _trees_of(profile: Profile, operation: str, dtype: str) -> Iterator[tuple[str, str]]:
-    """Iterate over the trees of a profile for an operation and dtype: dtype and question of each."""
-    yield from ((dtype, question) for question in profile.operations[operation].get(dtype, {}))
+    """Iterate over the operation, the dtype and the question of every tree of a profile."""
+    for operation, by_dtype in profile.operations.items():
+        for dtype, by_question in by_dtype.items():
+            yield from ((operation, dtype, question) for question in by_question)
 
 
 def _name(profile: Profile) -> str:
+    """Return the name of a profile, with its date if it has one."""
     return f"{profile.name} ({profile.date})" if profile.date else profile.name
 
 
 def _made_for(profile: Profile) -> str:
+    """Return the device or the type of devices that a profile is for, in words."""
     device = profile.device
     return f"{device['name']} ({device['compute_units']} compute units)" if "name" in device else f"any {device['type']}"
 
 
 def _origin(profile: Profile) -> str:
+    """Return whose a profile is: "shipped", or "yours"."""
     return "shipped" if profile.shipped else "yours"
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
-    table = Table(
-        box=rich.box.SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False, show_edge=False
-    )
+def _table(*columns: str) -> Table:
+    """Return an empty table with a column for each heading."""
+    table = plain_table()
     for column in columns:
         table.add_column(column, overflow="fold")
     return table

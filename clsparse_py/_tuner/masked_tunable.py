@@ -1,4 +1,4 @@
-"""Tunable of masked products: the accumulator."""
+"""Tuning of masked products: the accumulator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._arrays.csr import csr_array
-from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device, describe
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spgemm.mask import prepare_masked_product
@@ -34,13 +33,13 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["MaskedProblem", "MaskedTunable"]
 
-#: Rows that are compared with SciPy's.
-_CHECKED = 64
+#: Rows of a product that are compared with SciPy's.
+_CHECKED_ROWS = 64
 
 
 @dataclass
 class MaskedProblem:
-    """The product of a square matrix with itself, at its own places.
+    """The product of a square matrix with itself under a mask, which is its own pattern.
 
     Attributes
     ----------
@@ -48,8 +47,10 @@ class MaskedProblem:
     queue : pyopencl.CommandQueue
     host : scipy.sparse.csr_array
     product : Masked
-    sums, marks : pyopencl.array.Array
-        What runs make.
+    sums : pyopencl.array.Array
+        The sum of products at each place of the mask.
+    marks : pyopencl.array.Array
+        Nonzero at each place of the mask that has products.
     """
 
     name: str
@@ -60,9 +61,9 @@ class MaskedProblem:
     marks: cl_array.Array
 
     @functools.cached_property
-    def wanted(self) -> Any:
-        """SciPy's sums in some rows, at all places."""
-        rows = self.host[:_CHECKED].astype(np.float64)
+    def reference(self) -> Any:
+        """SciPy's sums at all places of the mask in the first `_CHECKED_ROWS` rows."""
+        rows = self.host[:_CHECKED_ROWS].astype(np.float64)
         products = (rows @ self.host.astype(np.float64)).toarray()
         return products[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices]
 
@@ -72,30 +73,14 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     operation = "masked"
     questions = ("accumulator",)
+    max_entries = (3 * 10**6, 10**6)
+    entry_bytes = 256
     #: Most multiplications of a product that is tuned with; larger ones take too long.
     max_products: ClassVar[int] = 3 * 10**8
 
     @override
-    def dtypes(self, device: Device) -> tuple[str, ...]:
-        """Return the dtypes to tune for: columns are looked up, whatever the values are."""
-        return ("any",)
-
-    @override
-    def largest(self, device: Device) -> int:
-        """Return how many nonzeros are worth trying."""
-        return min(10**6 if device.lanes_are_loops else 3 * 10**6, device.global_memory // 256)
-
-    @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> MaskedProblem:
-        """Return the problem of a square matrix.
-
-        Raises
-        ------
-        MemoryError
-            The device has no room for it.
-        ValueError
-            It is not square, has no entries, or too many products.
-        """
+        """Return the problem of multiplying a square matrix with itself, masked by its own pattern."""
         if matrix.shape[0] != matrix.shape[1] or not matrix.nnz:
             raise ValueError(f"{name}: is not square, or has no entries")
         if int(np.diff(matrix.indptr)[matrix.indices].sum()) > self.max_products:
@@ -108,32 +93,25 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the accumulators that a device has: places of columns for each of many workers take too much memory."""
+        """Return the labels of accumulators for a device: a table of columns to a worker takes too much memory on a GPU."""
         teams = tuple(label for label in LABELS if takes_teams(device) and parse(label).window)
         return (*teams, *(("chunked:places",) if device.lanes_are_loops else ()), "chunked:search")
 
     @override
     def features(self, problem: MaskedProblem) -> dict[str, float]:
-        """Return the features that are known before the device is asked."""
         return dict(features_of(problem.product, workers_of(describe(problem.queue.device))))
 
     @override
     def parse(self, question: str, label: str) -> Lookup:
-        """Return an accumulator by its label.
-
-        Raises
-        ------
-        ValueError
-            It names none.
-        """
         return parse(label)
 
     @override
     def prepare(self, problem: MaskedProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return a function that makes the sums by an accumulator. Its first call builds the kernel."""
+        """Build the kernel of an accumulator, and return a function that computes the masked product by it."""
         record = record_of(describe(problem.queue.device), problem.product, parse(label))
 
         def multiply() -> list[cl.Event]:
+            """Compute the masked product, and return the events of its launches."""
             chain = Chain(problem.queue, *problem.product.a, *problem.product.mask)
             enqueue_masked(chain, problem.product, record, problem.sums, problem.marks)
             chain.finish(problem.sums, problem.marks)
@@ -144,14 +122,14 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the accumulator of the closest shipped profile."""
-        label = default(device, self.operation, dtype, question, features).label
+        """Return the label that the closest shipped profile chooses, or "chunked:search" if the device does not have that one."""
+        label = super().default(device, dtype, question, features)
         return label if label in self.configurations(device, dtype, question) else "chunked:search"
 
     @override
     def verify(self, problem: MaskedProblem) -> bool:
-        """Return whether the last run gave SciPy's sums, in the rows that are compared. Waits."""
+        """Return whether the last run gave SciPy's sums in the checked rows, after waiting for the run."""
         problem.queue.finish()
-        expected = problem.wanted
+        expected = problem.reference
         sums, marks = (array.get()[: expected.size] for array in (problem.sums, problem.marks))
         return bool(np.allclose(np.where(marks != 0, sums, 0), expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max(initial=0)))

@@ -1,4 +1,4 @@
-"""The outcome of the measurements of a device: trees, how well they do, and the profile that holds them."""
+"""The outcome of tuning a device: trees trained on its measurements, their losses, and the profile that holds the trees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import datetime
 import hashlib
 import importlib.metadata
-import itertools
 import logging
 import math
 import platform
@@ -30,11 +29,11 @@ from clsparse_py._tuner.corpus import TEST, TRAIN
 from clsparse_py._tuner.training import Answer, Losses
 from clsparse_py._tuner.tunable import Tunable
 
-__all__ = ["Outcome", "Whole", "changes_decisions", "describe_origin", "existing", "profile_of", "train"]
+__all__ = ["Outcome", "Whole", "changes_decisions", "describe_origin", "profile_of", "read_existing", "train"]
 
 _log = logging.getLogger(__name__)
 
-#: Cases of evidence for a question in a profile; few, as every process that multiplies reads the profile.
+#: Most cases of evidence for a question in a profile; few, as every process that multiplies reads the profile.
 _EVIDENCE = 20
 
 
@@ -45,15 +44,15 @@ class Outcome:
     Attributes
     ----------
     answers : dict of str to Answer
-        By question.
+        Answers by question.
     whole : list of Whole
-        What they lead to together, by matrix.
+        The labels that all answers together choose, for each matrix.
     scores : dict of str to Losses
-        Of that, against the best of all that was measured.
+        Losses of these labels, relative to the best measured ones.
     observations : list of Observation
-        That it was made of.
+        The observations of training.
     descents : tuple of str
-        The questions that are answered by numbers.
+        The questions that are answered by thresholds.
     """
 
     answers: dict[str, Answer]
@@ -64,7 +63,7 @@ class Outcome:
 
     @property
     def trees(self) -> dict[str, Any]:
-        """The trees as JSON has them, by question."""
+        """The trees of the answers as JSON has them, by question."""
         return {question: answer.tree.to_json() for question, answer in self.answers.items() if question not in self.descents}
 
     @property
@@ -72,27 +71,26 @@ class Outcome:
         """The thresholds that are better than the untuned ones, with their evidence, as JSON has them, by name."""
         thresholds: dict[str, Any] = {}
         for question in self.descents:
-            observations, label = (
-                [observation for observation in self.observations if observation.question == question],
-                self.answers[question].tree,
-            )
-            assert isinstance(label, Leaf)  # a descent gives no others
-            thresholds |= descent.evidence(observations, label.label)
+            leaf = self.answers[question].tree
+            assert isinstance(leaf, Leaf)  # a descent answers by a tree of one leaf
+            observations = [observation for observation in self.observations if observation.question == question]
+            thresholds |= descent.evidence(observations, leaf.label)
         return thresholds
 
 
 def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable[Any]]) -> dict[tuple[str, str], Outcome]:
     """Return the trained trees and thresholds of all measurements, by operation and dtype.
 
-    What this version of the operation does not know any more, such as labels of earlier ones, is left out.
+    Labels of earlier versions that this version of an operation does not know are left out.
     """
     outcomes: dict[tuple[str, str], Outcome] = {}
     for operation, tunable in tunables.items():
         for dtype in tunable.dtypes(device):
-            rules = {question: _shipped_tree(device, operation, dtype, question) for question in tunable.questions}
+            shipped = profiles.find_shipped(device)
+            rules = {question: _first_tree(shipped, operation, dtype, question) for question in tunable.questions}
             observations = [
-                _as_decided_now(observation, rules[observation.question])
-                for observation in checkpoint.of(operation, dtype)
+                _update_default(observation, rules[observation.question])
+                for observation in checkpoint.select(operation, dtype)
                 if observation.question in tunable.questions and observation.times
             ]
             answers: dict[str, Answer] = {}
@@ -107,13 +105,13 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
                     answers[question] = learned
             if answers:
                 by_trees = {question: answer for question, answer in answers.items() if question not in tunable.descents}
-                # A question may have no subject, such as bins if one kernel makes all rows.
+                # A question may have no subject: there are no bins to measure if one kernel computes all rows.
                 complete = (
                     {observation.question for observation in observations} - {*tunable.descents} == by_trees.keys() != set()
                 )
-                wholes = whole(observations, by_trees) if complete else []
+                wholes = join_answers(observations, by_trees) if complete else []
                 descents = tuple(question for question in answers if question in tunable.descents)
-                outcomes[operation, dtype] = Outcome(answers, wholes, scores_of(wholes), observations, descents)
+                outcomes[operation, dtype] = Outcome(answers, wholes, score_answers(wholes), observations, descents)
     return outcomes
 
 
@@ -121,6 +119,7 @@ def _drop_unknown_labels(tunable: Tunable[Any], observation: Observation) -> Obs
     """Return an observation without the labels that the operation does not parse."""
 
     def parses(label: str) -> bool:
+        """Return whether the operation parses a label."""
         try:
             tunable.parse(observation.question, label)
         except ValueError:
@@ -131,21 +130,20 @@ def _drop_unknown_labels(tunable: Tunable[Any], observation: Observation) -> Obs
     return observation if len(times) == len(observation.times) else replace(observation, times=times)
 
 
-def _as_decided_now(observation: Observation, untuned: Tree | None) -> Observation:
-    """Return an observation with what is chosen untuned by now: it may come from an earlier version."""
+def _update_default(observation: Observation, untuned: Tree | None) -> Observation:
+    """Return an observation with the default of the present untuned tree, as an earlier version may have measured it."""
     if untuned is None or not features_of(untuned) <= observation.features.keys():
         return observation
     return replace(observation, default=leaf_of(untuned, observation.features).label)
 
 
-def _shipped_tree(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
-    """Return the tree that decides without a profile of the user's own: what is shipped for a device is not to get worse."""
-    for profile in profiles.find(device):
-        if profile.shipped:
-            with contextlib.suppress(ValueError):
-                tree = profile.tree(operation, dtype, question)
-                if tree is not None:
-                    return tree
+def _first_tree(near: Sequence[profiles.Profile], operation: str, dtype: str, question: str) -> Tree | None:
+    """Return the tree of the first of some profiles that answers a question; None if none does."""
+    for profile in near:
+        with contextlib.suppress(ValueError):
+            tree = profile.tree(operation, dtype, question)
+            if tree is not None:
+                return tree
     return None
 
 
@@ -156,9 +154,9 @@ class Whole:
     Attributes
     ----------
     observation : Observation
-        Of the last question, which decides, with the times of the others that it may refer to, as "QUESTION: LABEL".
+        The observation of the last question, with the times of earlier questions that it refers to, as "QUESTION: LABEL".
     tuned, untuned : str
-        The labels that the trees lead to, and the untuned rules.
+        The labels that the trees choose, and the untuned rules.
     """
 
     observation: Observation
@@ -166,10 +164,10 @@ class Whole:
     untuned: str
 
 
-def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) -> list[Whole]:
+def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answer]) -> list[Whole]:
     """Return for each matrix the labels that all answers together, tuned and untuned, choose.
 
-    The last question decides. Where its label is the name of a question before it, that one's answer is what runs.
+    The last question decides. If its label is the name of an earlier question, the answer to that question runs.
     """
     *earlier, last = answers
     parts = {
@@ -178,14 +176,16 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
         if observation.subject == 0 and observation.question in earlier
     }
 
-    def choose_label(observation: Observation, answer: Callable[[Observation], str]) -> str:
-        label = answer(observation)
+    def choose_label(observation: Observation, decide: Callable[[Observation], str]) -> str:
+        """Return the label that a function decides for an observation, and for the earlier question that this one refers to."""
+        label = decide(observation)
         part = parts.get((label, observation.case))
-        return label if part is None else f"{label}: {answer(part)}"
+        return label if part is None else f"{label}: {decide(part)}"
 
-    def tuned(observation: Observation) -> str:
-        found_answer = answers[observation.question]
-        return leaf_of(found_answer.tree, observation.features).label if found_answer.tuned else observation.default
+    def decide_tuned(observation: Observation) -> str:
+        """Return the label that the answer to an observation's question chooses."""
+        answer = answers[observation.question]
+        return leaf_of(answer.tree, observation.features).label if answer.tuned else observation.default
 
     wholes = []
     for observation in observations:
@@ -194,49 +194,40 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
             for question in earlier:
                 part = parts.get((question, observation.case))
                 if part is not None and question in times:
-                    # The label of reference was measured twice: the second time tells how the other labels compare with it.
+                    # The earlier question's best label was measured again: the ratio of its two times scales the others.
                     change = part.best / times.pop(question)
                     times = {label: seconds * change for label, seconds in times.items()}
                     times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}
-            wholes.append(
-                Whole(
-                    replace(observation, times=times),
-                    choose_label(observation, tuned),
-                    choose_label(observation, lambda of: of.default),
-                )
-            )
+            tuned, untuned = choose_label(observation, decide_tuned), choose_label(observation, lambda part: part.default)
+            wholes.append(Whole(replace(observation, times=times), tuned, untuned))
     return wholes
 
 
-def _look_up(labels: Mapping[Any, str]) -> Callable[[Observation], str]:
-    """Return a function that chooses the label of an observation by its key."""
-    return lambda observation: labels[observation.key]
-
-
-def scores_of(wholes: Sequence[Whole]) -> dict[str, Losses]:
-    """Return how well the answers to all questions together did, and the untuned rules, on both sides of the split."""
+def score_answers(wholes: Sequence[Whole]) -> dict[str, Losses]:
+    """Return the losses of all answers together, "tuned" and "untuned", on both sides of the split."""
+    by_key = {case.observation.key: case for case in wholes}
     scores = {}
-    for split, name in itertools.product((TRAIN, TEST), ("tuned", "untuned")):
-        of_split = [observed for observed in wholes if observed.observation.split == split]
-        labels: dict[Any, str] = {observed.observation.key: getattr(observed, name) for observed in of_split}
-        scores[f"{name} {split}"] = training.losses([observed.observation for observed in of_split], _look_up(labels))
+    for split in (TRAIN, TEST):
+        of_split = [case.observation for case in wholes if case.observation.split == split]
+        scores[f"tuned {split}"] = training.losses(of_split, lambda case: by_key[case.key].tuned)
+        scores[f"untuned {split}"] = training.losses(of_split, lambda case: by_key[case.key].untuned)
     return scores
 
 
 def profile_of(
     device: Device, outcomes: Mapping[tuple[str, str], Outcome], base: Mapping[str, Any] | None, head: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a profile as JSON has it.
+    """Return the profile of the outcomes of tuning, as JSON has it.
 
     Parameters
     ----------
     device : Device
     outcomes : mapping
-        Of `train`.
+        The outcomes of `train`.
     base : mapping or None
-        The profile that it replaces: answers to questions that were not asked now are taken from there.
+        The replaced profile, whose answers to other questions are kept.
     head : mapping
-        Its name, and what made it, see `describe_origin`.
+        The profile's name as "name", and its origin as "made", see `describe_origin`.
     """
     operations: dict[str, dict[str, Any]] = {}
     evidence: list[dict[str, Any]] = []
@@ -250,20 +241,11 @@ def profile_of(
         by_question = {question: answer.to_json() for question, answer in outcome.answers.items()}
         scores.setdefault(operation, {})[dtype] = {**by_question, "all": of_all}
         for question in outcome.answers:
-            times = _evidence([each for each in outcome.observations if each.question == question])
+            times = _evidence([observation for observation in outcome.observations if observation.question == question])
             evidence.append({"operation": operation, "dtype": dtype, "question": question, "times": times})
+    decisions = {"operations": operations, "thresholds": thresholds, "evidence": evidence, "scores": scores}
     if base is not None:
-        replaced = {(*key, question) for key, outcome in outcomes.items() for question in outcome.answers}
-        evidence += [
-            each for each in base.get("evidence", []) if tuple(map(each.get, ("operation", "dtype", "question"))) not in replaced
-        ]
-        for part, of_base in ((operations, "operations"), (thresholds, "thresholds"), (scores, "scores")):
-            for operation, by_dtype in base.get(of_base, {}).items():
-                for dtype, answers in by_dtype.items():
-                    if part is thresholds and dtype in part.get(operation, {}):
-                        continue  # a descent asks for all numbers
-                    of_dtype = part.setdefault(operation, {}).setdefault(dtype, {})
-                    of_dtype.update({name: each for name, each in answers.items() if name not in of_dtype})
+        _keep_answers(decisions, base)
     return {
         "schema": profiles.SCHEMA,
         "name": head["name"],
@@ -271,66 +253,74 @@ def profile_of(
         "versions": _versions(),
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "made": head["made"],
-        "operations": operations,
-        "thresholds": thresholds,
-        "evidence": evidence,
-        "scores": scores,
+        **decisions,
     }
 
 
+def _keep_answers(decisions: Mapping[str, Any], base: Mapping[str, Any]) -> None:
+    """Add the answers of a replaced profile to questions that the new decisions do not answer."""
+
+    def question_of(item: Mapping[str, Any]) -> tuple[str, str, str]:
+        """Return the question that an item of evidence is about."""
+        return item["operation"], item["dtype"], item["question"]
+
+    answered = {question_of(item) for item in decisions["evidence"]}
+    decisions["evidence"].extend(item for item in base.get("evidence", []) if question_of(item) not in answered)
+    for member in ("operations", "thresholds", "scores"):
+        for operation, by_dtype in base.get(member, {}).items():
+            for dtype, answers in by_dtype.items():
+                by_new_dtype = decisions[member].setdefault(operation, {})
+                if member == "thresholds" and dtype in by_new_dtype:
+                    continue  # a descent answers for all thresholds
+                new_answers = by_new_dtype.setdefault(dtype, {})
+                for name, answer in answers.items():
+                    new_answers.setdefault(name, answer)
+
+
 def changes_decisions(device: Device, content: Mapping[str, Any]) -> bool:
-    """Return whether the trees and thresholds of a profile decide anything otherwise than is decided on a device now."""
-    other_profiles = [each for each in profiles.find(device) if each.shipped or each.name != content["name"]]
-    by_trees = any(
-        _current_tree(device, operation, dtype, question) != bare(from_json(tree))
-        for operation, by_dtype in content["operations"].items()
-        for dtype, by_question in by_dtype.items()
-        for question, tree in by_question.items()
-    )
-    return by_trees or any(
-        _numbers(profiles.find(device), operation, dtype) != {**_numbers(other_profiles, operation, dtype), **of_dtype}
+    """Return whether a profile's trees and thresholds decide otherwise than the present profiles of a device."""
+    near = profiles.find(device)
+    for operation, by_dtype in content["operations"].items():
+        for dtype, by_question in by_dtype.items():
+            for question, tree in by_question.items():
+                present = _first_tree(near, operation, dtype, question)
+                if present is None or bare(present) != bare(from_json(tree)):
+                    return True
+    others = [profile for profile in near if profile.shipped or profile.name != content["name"]]
+    return any(
+        _merge_thresholds(near, operation, dtype)
+        != {**_merge_thresholds(others, operation, dtype), **{name: threshold["value"] for name, threshold in by_name.items()}}
         for operation, by_dtype in content.get("thresholds", {}).items()
         for dtype, by_name in by_dtype.items()
-        for of_dtype in ({name: each["value"] for name, each in by_name.items()},)
     )
 
 
-def _numbers(near: Sequence[profiles.Profile], operation: str, dtype: str) -> dict[str, float]:
-    """Return the thresholds that profiles have, the closest of which comes first."""
+def _merge_thresholds(near: Sequence[profiles.Profile], operation: str, dtype: str) -> dict[str, float]:
+    """Return the thresholds of an operation by name from some profiles, the closest first."""
     thresholds: dict[str, float] = {}
     for profile in reversed(near):
         thresholds |= profile.thresholds(operation, dtype)
     return thresholds
 
 
-def _current_tree(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
-    """Return the tree that decides, without what training knew of it; None if none does."""
-    for profile in profiles.find(device):
-        with contextlib.suppress(ValueError):
-            tree = profile.tree(operation, dtype, question)
-            if tree is not None:
-                return bare(tree)
-    return None
-
-
 def describe_origin(command: str, checkpoint: Checkpoint, minutes: float, earlier: int = 0, commit: str = "") -> dict[str, Any]:
-    """Return the "made by" entry of a profile: command, corpus, minutes, commit.
+    """Return the "made" entry of a profile: the command, the digest of the corpus, the minutes and the commit.
 
     Parameters
     ----------
     command : str
     checkpoint : Checkpoint
-        The names of its matrices are the corpus, whose generated ones are functions of their names.
+        Measurements whose matrices are the corpus: the digest is that of their names.
     minutes : float
-        Of measuring.
+        Minutes of measuring.
     earlier : int
-        Measurements that were there before.
+        Number of measurements by earlier runs.
     commit : str
-        Of the package, if it does not run from a checkout that tells.
+        Commit of the package, if it does not run from a checkout.
     """
     names = "\n".join(sorted({observation.case for observation in checkpoint.observations.values()}))
     origin = {"command": command, "corpus": hashlib.sha256(names.encode()).hexdigest()[:16], "minutes": round(minutes, 2)}
-    commit = commit or _commit()
+    commit = commit or _find_commit()
     if commit:
         origin["commit"] = commit
     if earlier:
@@ -338,8 +328,8 @@ def describe_origin(command: str, checkpoint: Checkpoint, minutes: float, earlie
     return origin
 
 
-def _commit() -> str:
-    """Return the commit of the checkout that the package runs from; "" if it is none."""
+def _find_commit() -> str:
+    """Return the commit of the checkout that the package runs from; "" if it runs from no checkout."""
     git = ["git", "-C", str(Path(clsparse_py.__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         return subprocess.run(git, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
@@ -347,7 +337,7 @@ def _commit() -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of what measured and trained; of packages that run without being installed nothing is known."""
+    """Return the versions of Python, this package, and the installed packages that measure and train, by name."""
     versions = {"python": platform.python_version(), "clsparse_py": clsparse_py.__version__}
     for name in ("pyopencl", "numpy", "scikit-learn"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -356,24 +346,24 @@ def _versions() -> dict[str, str]:
 
 
 def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]]:
-    """Return the evidence of a question for a profile: the longest measurements, with the times of winner and default."""
+    """Return the evidence of a question for a profile: the times of the best and the default label in the longest cases."""
     times: dict[str, dict[str, float]] = {}
     for observation in sorted(observations, key=lambda case: -case.best)[:_EVIDENCE]:
         labels = dict.fromkeys((min(observation.times, key=observation.times.__getitem__), observation.default))
         times.setdefault(
-            observation.case, {label: _short(observation.times[label]) for label in labels if label in observation.times}
+            observation.case, {label: _round_short(observation.times[label]) for label in labels if label in observation.times}
         )
     return times
 
 
-def _short(value: float) -> float:
-    """Return a number rounded to four significant digits, an integer where it is whole, for a profile."""
+def _round_short(value: float) -> float:
+    """Return a number for a profile, rounded to four significant digits, as an integer if it is whole."""
     short = float(np.format_float_positional(value, precision=4, fractional=False)) if math.isfinite(value) else 0.0
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
-def existing(device: Device) -> Mapping[str, Any] | None:
-    """Return the user's profile of a device as JSON has it, None where there is none that can be read."""
+def read_existing(device: Device) -> Mapping[str, Any] | None:
+    """Return the user's profile of a device as JSON has it; None if none can be read."""
     path = profiles.folder() / f"{profiles.name_for(device)}.json"
     try:
         return profiles.read(path).content if path.exists() else None

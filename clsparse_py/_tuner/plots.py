@@ -12,29 +12,30 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter
 
-__all__ = ["binning_overhead", "distribution", "legend_beside", "literal", "plain_ticks", "plot_bins", "speed_ups"]
+__all__ = ["add_legend", "escape_dollars", "plot_bins", "plot_distribution", "plot_overhead", "plot_speed_ups", "set_plain_ticks"]
 
-#: Most matrices in a plot; of more, every second, third ... is shown.
+#: Most matrices in a plot of speed-ups; of more matrices every second, third and so on is shown.
 _MOST_ROWS = 48
-#: Most families with a colour of their own: those with the most matrices.
+#: Most families of matrices with a colour of their own: the families with the most matrices.
 _FAMILIES = 15
 
 
 def _thin_out(names: Sequence[str]) -> list[str]:
+    """Return at most `_MOST_ROWS` of the names of matrices, evenly spaced."""
     step = -(-len(names) // _MOST_ROWS)
     return list(names[::step])
 
 
 class _Marks(Locator):
-    """Marks of a logarithmic axis, so few that their labels have room, and two at least however narrow the axis is."""
+    """The locator of the marks of a logarithmic axis: at least two marks, and few enough for their labels."""
 
     def __call__(self) -> Any:
-        """Return the places of marks on the axis as it is."""
-        assert self.axis is not None  # it is set by then
+        """Return the places of marks in the present limits of the axis."""
+        assert self.axis is not None  # Matplotlib sets it before the first call
         return self.tick_values(*self.axis.get_view_interval())
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
-        """Return the places of marks: plain steps, or 1, 2 and 5 times powers of ten, or these alone."""
+        """Return the places of marks between two values: plain steps, or 1, 2 and 5 times powers of ten, or powers alone."""
         decades = math.log10(vmax / vmin)
         if decades < 0.7:
             return MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(vmin, vmax)
@@ -43,30 +44,30 @@ class _Marks(Locator):
         return locator.tick_values(vmin, vmax)
 
 
-def plain_ticks(axis: Axis) -> None:
+def set_plain_ticks(axis: Axis) -> None:
     """Mark a logarithmic axis with plain numbers."""
     axis.set_major_locator(_Marks())
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
 
-def legend_beside(figure: Figure) -> None:
-    """Put the legend beside the axes, where it hides nothing."""
+def add_legend(figure: Figure) -> None:
+    """Put the legend of a figure beside its axes."""
     figure.legend(loc="outside right upper", fontsize="x-small")
 
 
-def literal(text: str) -> str:
-    """Return text that is shown as it is: between dollars Matplotlib would read a formula."""
+def escape_dollars(text: str) -> str:
+    """Return text with its dollars escaped, between which Matplotlib would read a formula."""
     return text.replace("$", r"\$")
 
 
-def speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Plot how many times as fast as others the tuned choice is on each matrix.
+def plot_speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Figure:
+    """Plot the time of other choices relative to the tuned choice, on each matrix.
 
     Parameters
     ----------
     ratios : mapping
-        By matrix: the time of each other choice relative to the tuned one.
+        By matrix, then by choice: its time relative to the tuned choice.
     title : str
     """
     names = _thin_out(list(ratios))
@@ -77,32 +78,32 @@ def speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Figure:
     for number, other in enumerate(compared):
         points = [(ratios[name][other], row) for row, name in enumerate(names) if other in ratios[name]]
         across, down = zip(*points, strict=True)
-        marker, label = markers[number % len(markers)], literal(other)
+        marker, label = markers[number % len(markers)], escape_dollars(other)
         if other == "untuned":
-            # Hollow, as it is one of the others on every matrix.
+            # Hollow marks: on every matrix another mark lies at the same place.
             axes.scatter(across, down, s=60, marker=marker, facecolors="none", edgecolors="black", label=label, zorder=3)
         else:
             axes.scatter(across, down, s=20, marker=marker, color=f"C{number % 10}", label=label, zorder=2)
-    axes.set_yticks(range(len(names)), [literal(name) for name in names], fontsize="x-small")
+    axes.set_yticks(range(len(names)), [escape_dollars(name) for name in names], fontsize="x-small")
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", linewidth=0.3)
     axes.set_xscale("log")
     axes.axvline(1.0, color="black", linewidth=0.8)
-    plain_ticks(axes.xaxis)
+    set_plain_ticks(axes.xaxis)
     axes.set_xlabel("time / time of the tuned choice")
     axes.set_title(title)
-    legend_beside(figure)
+    add_legend(figure)
     return figure
 
 
-def binning_overhead(shares: Mapping[str, Sequence[float]], title: str) -> Figure:
-    """Plot how many products binning takes the time of, by scheme."""
+def plot_overhead(shares: Mapping[str, Sequence[float]], title: str) -> Figure:
+    """Plot the time of binning, in times of a product, by scheme."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     axes.boxplot(list(shares.values()), showfliers=False)
     axes.set_xticks(range(1, len(shares) + 1), list(shares), rotation=90)
     axes.set_yscale("log")
-    plain_ticks(axes.yaxis)
+    set_plain_ticks(axes.yaxis)
     axes.grid(axis="y", linewidth=0.4)
     axes.set_ylabel("time to plan / time of a product")
     axes.set_title(title)
@@ -110,7 +111,7 @@ def binning_overhead(shares: Mapping[str, Sequence[float]], title: str) -> Figur
 
 
 def plot_bins(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
-    """Plot what bins bring: for matrices by their entries, the best time without bins relative to the best with them."""
+    """Plot the best time without bins by the best time with bins, over the entries of matrices."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     # Folders of matrices may have hundreds of families.
@@ -121,21 +122,26 @@ def plot_bins(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
         number = named.get(family)
         colour = "grey" if number is None else f"C{number % 10}"
         axes.scatter(
-            across, up, s=18, label=literal(family), color=colour, marker="." if number is None else "os^"[number // 10 % 3]
+            across,
+            up,
+            s=18,
+            label=escape_dollars(family),
+            color=colour,
+            marker="." if number is None else "os^"[number // 10 % 3],
         )
     axes.axhline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    plain_ticks(axes.yaxis)
+    set_plain_ticks(axes.yaxis)
     axes.set_xlabel("entries")
     axes.set_ylabel("time without bins / time with bins")
     axes.set_title(title)
-    legend_beside(figure)
+    add_legend(figure)
     return figure
 
 
-def distribution(lost: Mapping[str, Sequence[float]], title: str) -> Figure:
-    """Plot the share of matrices on which at most some time is lost against the best measured."""
+def plot_distribution(lost: Mapping[str, Sequence[float]], title: str) -> Figure:
+    """Plot the share of matrices whose time is at most some multiple of the best one."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     for number, (name, values) in enumerate(lost.items()):
@@ -158,5 +164,5 @@ def distribution(lost: Mapping[str, Sequence[float]], title: str) -> Figure:
     axes.set_xlabel("time / best measured")
     axes.set_ylabel("share of matrices")
     axes.set_title(title)
-    legend_beside(figure)
+    add_legend(figure)
     return figure

@@ -1,4 +1,4 @@
-"""How a tuning run shows itself: a bar on a terminal, a line for each matrix elsewhere."""
+"""The display of a tuning run: a bar on a terminal, a line for each matrix elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Progress", "duration"]
 
 
 def duration(seconds: float) -> str:
-    """Return seconds in words, in the unit that suits them."""
+    """Return a duration in words: minutes and seconds, or seconds, milliseconds or microseconds with three digits."""
     if seconds >= 60:
         return f"{int(seconds) // 60} min {int(seconds) % 60} s"
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
@@ -26,14 +26,14 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Shows the running measurement, the time left and the best labels so far.
+    """The display of the running measurement, the time left and the best labels so far.
 
     Parameters
     ----------
     console : rich.console.Console
-        Where to; where that is no terminal, a line for each matrix and operation is printed.
+        The console of the display; if it is no terminal, a line for each matrix and operation is printed.
     seconds : float
-        That measuring may take.
+        Time limit of measuring.
     """
 
     def __init__(self, console: Console, seconds: float) -> None:
@@ -46,8 +46,8 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal:
-            said, time_left = (TextColumn(f"{{task.{each}}}", markup=False) for each in ("description", "fields[left]"))
-            columns = (said, BarColumn(24), time_left, TimeElapsedColumn())
+            description, time_left = (TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[left]"))
+            columns = (description, BarColumn(24), time_left, TimeElapsedColumn())
             self._bar = Bar(*columns, console=self._console, transient=True)
             self._task = self._bar.add_task("warming up", total=self._seconds, left="")
             self._bar.start()
@@ -57,17 +57,17 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
         elif kind is None:
-            self._line()
+            self._print_best()
 
     def begins(self, operation: str, case: Case, n_done: int, seconds_left: float) -> None:
-        """Show the next operation and matrix, and print the result of the last ones."""
-        self._line()
+        """Show the next operation and matrix, and print the best labels of the last matrix."""
+        self._print_best()
         self._case = operation, case.name, time.monotonic()
         self._done, self._end = n_done, time.monotonic() + seconds_left
         self._show(f"{operation}: {case.name}")
 
     def show(self, observation: Observation) -> None:
-        """Show the best label of a question, with its time and its gain over the default."""
+        """Show the best label of an observation, with its time and its gain over the default."""
         if not observation.times:
             return
         best = min(observation.times, key=observation.times.__getitem__)
@@ -78,26 +78,26 @@ class Progress:
             self._show(f"{self._case[0]}: {self._case[1]}, {self._best[-1]}")
 
     def _show(self, description: str) -> None:
-        """On a terminal, say what runs, how many matrices were measured and how much time is left."""
+        """Show on a terminal a description of the running measurement, the number of measured matrices and the time left."""
         if self._bar is not None:
             seconds_left = max(self._end - time.monotonic(), 0.0)
             words = f"{self._done} matrices, {duration(seconds_left)} left"
             self._bar.update(self._task, description=description, completed=self._seconds - seconds_left, left=words)
 
     def skip(self, operation: str, case: Case, why: str) -> None:
-        """Say that an operation does not take a matrix: once, whatever the dtypes."""
+        """Print that an operation leaves a matrix out, and why: once for all dtypes."""
         if self._bar is None and self._left_out != (operation, case.name):
             self._left_out = operation, case.name
             reason = why.removeprefix(f"{case.name}: ").splitlines() or ["it is not taken"]
-            self._say(f"{operation}: {case.name} left out: {reason[0]}")
+            self._print(f"{operation}: {case.name} left out: {reason[0]}")
 
-    def _line(self) -> None:
-        """Without a terminal, print the best labels of a matrix and the time that measuring took."""
+    def _print_best(self) -> None:
+        """Print the best labels of the last matrix and the time of measuring it, unless a terminal shows the bar."""
         if self._bar is None and self._case is not None and self._best:
             operation, name, begin = self._case
-            self._say(f"{operation}: {name} in {duration(time.monotonic() - begin)}: {'; '.join(self._best)}")
+            self._print(f"{operation}: {name} in {duration(time.monotonic() - begin)}: {'; '.join(self._best)}")
         self._case, self._best = None, []
 
-    def _say(self, line: str) -> None:
-        """Print a line, however long, without breaks."""
+    def _print(self, line: str) -> None:
+        """Print a line without breaks, however long it is."""
         self._console.print(line, soft_wrap=True)

@@ -1,7 +1,7 @@
 """Report of a tuning run: tables and plots.
 
-The plots are those of Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors",
-Figures 6 to 9, and the distribution of what is lost against the best that was measured.
+The plots are Figures 6 to 9 of Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core
+Processors", and the distribution of the time lost against the best label.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from clsparse_py._tuner.training import Losses
 
 __all__ = ["write"]
 
-#: The label of CSR-Adaptive.
+#: Name of the kernel CSR-Adaptive in labels.
 _ADAPTIVE = "adaptive"
-#: The label of the scheme without bins.
+#: Label of the scheme without bins.
 _SINGLE = "single"
 
+#: First paragraph of the report's page.
 _ABOUT = """\
 Times are relative to the best that was measured on the same matrix. Errors are the share of matrices on which another choice was
 faster beyond the noise. Families of matrices that are tested were not trained on."""
 
 
 def write(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outcome]) -> Path:
-    """Write the report of a device into a folder, and return its page.
+    """Write the page and the plots of a device's report into a folder, and return the path of the page.
 
     Raises
     ------
@@ -66,18 +67,9 @@ def write(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outco
 
 
 def _table(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
-    head = (
-        "operation",
-        "question",
-        "leaves",
-        "set",
-        "matrices",
-        "errors",
-        "geometric mean",
-        "95th percentile",
-        "worst",
-        "untuned",
-    )
+    """Return the table of the losses of all answers, on matrices trained on and on matrices kept aside, in Markdown."""
+    head = ["operation", "question", "leaves", "set", "matrices", "errors"]
+    head += ["geometric mean", "95th percentile", "worst", "untuned"]
     rows = []
     for (operation, dtype), outcome in outcomes.items():
         title = operation if dtype == "any" else f"{operation} {dtype}"
@@ -85,102 +77,97 @@ def _table(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
             (question, str(sum(1 for _ in leaves(answer.tree))), answer.scores) for question, answer in outcome.answers.items()
         ]
         if len(outcome.answers) > 1:
-            scores_of_all = {name.removeprefix("tuned "): each for name, each in outcome.scores.items()}
+            scores_of_all = {name.removeprefix("tuned "): losses for name, losses in outcome.scores.items()}
             scored.append(("all together", "", scores_of_all))
         for question, size, scores in scored:
             for split in ("train", "test"):
-                scores_of_split = scores[split]
-                if scores_of_split.cases:
-                    untuned = scores[f"untuned {split}"]
-                    cells = (
-                        f"{scores_of_split.errors:.1%}",
-                        *(
-                            f"{each:.3f}"
-                            for each in (scores_of_split.mean, scores_of_split.p95, scores_of_split.worst, untuned.mean)
-                        ),
-                    )
-                    rows.append((title, question, size, split, str(scores_of_split.cases), *cells))
+                losses = scores[split]
+                if losses.cases:
+                    ratios = (losses.mean, losses.p95, losses.worst, scores[f"untuned {split}"].mean)
+                    cells = (f"{losses.errors:.1%}", *(f"{ratio:.3f}" for ratio in ratios))
+                    rows.append((title, question, size, split, str(losses.cases), *cells))
     return _markdown(head, rows)
 
 
 def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
 def _figures(title: str, outcome: Outcome) -> Iterable[tuple[str, str, Figure]]:
-    """Yield the name, caption and plot of each figure that there are measurements for."""
-    tested = [each for each in outcome.whole if each.observation.split == TEST]
+    """Yield the name, the caption and the plot of each figure whose times were measured."""
+    tested = [case for case in outcome.whole if case.observation.split == TEST]
     ratios = _ratios(tested)
     if any(ratios.values()):
         yield (
             "speed-up",
             "Time of every single choice, and untuned, relative to the tuned one (the paper's Figure 6).",
-            plots.speed_ups(ratios, f"{title}: the tuned choice and others"),
+            plots.plot_speed_ups(ratios, f"{title}: the tuned choice and others"),
         )
     adaptive = {name: {_ADAPTIVE: choices[_ADAPTIVE]} for name, choices in ratios.items() if _ADAPTIVE in choices}
     if adaptive:
         share = sum(1 for choices in adaptive.values() if choices[_ADAPTIVE] >= 0.99) / len(adaptive)
         caption = f"Over CSR-Adaptive in its best shape (Figure 7): at least equal on {share:.0%}."
-        yield "adaptive", caption, plots.speed_ups(adaptive, f"{title}: over CSR-Adaptive")
+        yield "adaptive", caption, plots.plot_speed_ups(adaptive, f"{title}: over CSR-Adaptive")
     overheads = _overheads(outcome.observations)
     if overheads:
         caption = "Time to bin rows and make a plan, in products, by scheme (Figure 8)."
-        yield "overhead", caption, plots.binning_overhead(overheads, f"{title}: binning")
+        yield "overhead", caption, plots.plot_overhead(overheads, f"{title}: binning")
     points = _single_and_binned(outcome.whole)
     if points:
         yield "bins", "The best time without bins and with them (Figure 9).", plots.plot_bins(points, f"{title}: bins")
     lost: dict[str, list[float]] = {}
-    for each in outcome.whole:
-        for name, label in (("tuned", each.tuned), ("untuned", each.untuned)):
-            if label in each.observation.times:
-                lost.setdefault(f"{name}, {each.observation.split}", []).append(
-                    each.observation.times[label] / each.observation.best
-                )
+    for case in outcome.whole:
+        observation = case.observation
+        for name, label in (("tuned", case.tuned), ("untuned", case.untuned)):
+            if label in observation.times:
+                ratio = observation.times[label] / observation.best
+                lost.setdefault(f"{name}, {observation.split}", []).append(ratio)
     if lost:
         caption = "Share of matrices on which at most so much time is lost against the best measured."
-        yield "lost", caption, plots.distribution(lost, f"{title}: time lost")
+        yield "lost", caption, plots.plot_distribution(lost, f"{title}: time lost")
 
 
-def _kernel(label: str) -> str:
-    """Return the name of the kernel or method in a label, which may begin with the question it answers."""
+def _kernel_name(label: str) -> str:
+    """Return the name of the kernel or method in a label, which may begin with the name of a question."""
     return label.split(": ")[-1].split("/")[0]
 
 
 def _ratios(wholes: Sequence[Whole]) -> dict[str, dict[str, float]]:
-    """Return by matrix the time of other choices relative to the tuned one: each kernel in its best shape, and untuned."""
+    """Return by matrix the time of every kernel in its best shape, and of the untuned label, relative to the tuned label."""
     ratios = {}
-    for entry_of_case in sorted(wholes, key=lambda whole: (whole.observation.family, whole.observation.best)):
-        times = entry_of_case.observation.times
-        if entry_of_case.tuned not in times:
+    for case in sorted(wholes, key=lambda case: (case.observation.family, case.observation.best)):
+        times = case.observation.times
+        if case.tuned not in times:
             continue
-        tuned_time = times[entry_of_case.tuned]
+        tuned_time = times[case.tuned]
         of_case: dict[str, float] = {}
-        # Where a question is about schemes, single choices are those of the question that it refers to.
+        # If a question is about schemes, kernels are the labels of the question that the scheme "single" refers to.
         referred = [label for label in times if ": " in label] or list(times)
         for label in referred:
-            kernel = _kernel(label)
+            kernel = _kernel_name(label)
             of_case[kernel] = min(of_case.get(kernel, math.inf), times[label] / tuned_time)
-        if entry_of_case.untuned in times:
-            of_case["untuned"] = times[entry_of_case.untuned] / tuned_time
-        ratios[entry_of_case.observation.case] = of_case
+        if case.untuned in times:
+            of_case["untuned"] = times[case.untuned] / tuned_time
+        ratios[case.observation.case] = of_case
     return ratios
 
 
 def _speed_ups_table(wholes: Sequence[Whole]) -> str:
-    """Return geometric mean, least and greatest ratio to each other choice, over matrices that were not trained on."""
+    """Return the table of speed-ups over every kernel and over the untuned label, on matrices kept aside, in Markdown."""
     ratios: dict[str, list[float]] = {}
-    for of_case in _ratios([each for each in wholes if each.observation.split == TEST]).values():
+    for of_case in _ratios([case for case in wholes if case.observation.split == TEST]).values():
         for other, ratio in of_case.items():
             ratios.setdefault(other, []).append(ratio)
     rows = [
-        (other, str(len(each)), f"{statistics.geometric_mean(each):.2f}", f"{min(each):.2f}", f"{max(each):.2f}")
-        for other, each in sorted(ratios.items(), key=lambda item: (item[0] != "untuned", item[0]))
+        (other, str(len(of_other)), f"{statistics.geometric_mean(of_other):.2f}", f"{min(of_other):.2f}", f"{max(of_other):.2f}")
+        for other, of_other in sorted(ratios.items(), key=lambda item: (item[0] != "untuned", item[0]))
     ]
     return _markdown(("over", "matrices", "geometric mean", "least", "most"), rows) if rows else ""
 
 
 def _overheads(observations: Sequence[Observation]) -> dict[str, list[float]]:
-    """Return by scheme the time to plan relative to a product with it, where schemes with bins were measured."""
+    """Return by scheme with bins the time to plan, relative to the time of a product with the scheme, for each matrix."""
     overheads: dict[tuple[str, int], list[float]] = {}
     for observation in observations:
         for label, seconds in observation.overheads.items():
@@ -191,18 +178,19 @@ def _overheads(observations: Sequence[Observation]) -> dict[str, list[float]]:
 
 
 def _single_and_binned(wholes: Sequence[Whole]) -> list[tuple[float, float, str]]:
+    """Return for each matrix its entries, the best time without bins by the best time with bins, and its family."""
     points = []
-    for entry in wholes:
-        times = entry.observation.times
+    for case in wholes:
+        times = case.observation.times
         binned = [times[label] for label in times if re.match(r"(coarse|hybrid|fine)\b", label)]
         single = [times[label] for label in times if label == _SINGLE or label.startswith(f"{_SINGLE}: ")]
         if binned and single:
-            points.append((entry.observation.features.get("nnz", 1.0), min(single) / min(binned), entry.observation.family))
+            points.append((case.observation.features.get("nnz", 1.0), min(single) / min(binned), case.observation.family))
     return points
 
 
 def _draw(tree: Tree, indent: str = "") -> list[str]:
-    """Return a tree as lines of text."""
+    """Return a decision tree as lines of text."""
     if isinstance(tree, Leaf):
         evidence = f"  ({tree.cases} cases, {tree.lost:.3f} of the best time)" if tree.cases and tree.lost else ""
         return [f"{indent}{tree.label}{evidence}"]

@@ -1,4 +1,4 @@
-"""Tuning a device from beginning to end: measure, train, write the profile, report. The command and the batch script call it."""
+"""A tuning run from beginning to end: measure, train, write the profile, report. The command and the batch script call it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
-import rich.box
 from rich.console import Console
 from rich.table import Table
 
 from clsparse_py._decisions import profiles
 from clsparse_py._decisions.profiles import name_for
 from clsparse_py._decisions.tree import leaves
-from clsparse_py._device.device import describe
+from clsparse_py._device.device import Device, describe
+from clsparse_py._ground.console import plain_table
 from clsparse_py._ground.errors import ProfileError
-from clsparse_py._tuner.checkpoint import BusyError, Checkpoint, alone, path_for
+from clsparse_py._tuner.checkpoint import BusyError, Checkpoint, lock_measurements, path_for
 from clsparse_py._tuner.clock import DeviceLostError, profiling_queue
 from clsparse_py._tuner.corpus import Case, from_folder
-from clsparse_py._tuner.outcome import Outcome, changes_decisions, describe_origin, existing, profile_of, train
+from clsparse_py._tuner.outcome import Outcome, changes_decisions, describe_origin, profile_of, read_existing, train
 from clsparse_py._tuner.progress import Progress, duration
 from clsparse_py._tuner.session import Options, Session, default_budget
 from clsparse_py._tuner.training import Losses
@@ -32,7 +32,7 @@ from clsparse_py._tuner.tunable import OPERATIONS, Tunable, tunables
 
 __all__ = ["INTERRUPTED", "tune"]
 
-#: Exit code after Ctrl-C, as shells have it.
+#: Exit code of a tuning run that Ctrl-C stopped, as shells have it.
 INTERRUPTED = 130
 
 
@@ -55,35 +55,35 @@ def tune(
     commit: str = "",
     name: str = "",
 ) -> int:
-    """Tune a device, and return the exit code: 0, 1 where it could not be done, `INTERRUPTED`.
+    """Tune a device, and return the exit code: 0, 1 after a failure, or `INTERRUPTED`.
 
     Parameters
     ----------
     device : pyopencl.Device
     console : rich.console.Console
-        Takes what there is to say.
+        The console of messages and tables.
     operations, questions, dtypes : sequence of str
-        What to tune; all where it is empty.
+        The operations, questions and dtypes to tune; empty: all.
     minutes : float, optional
-        That measuring may take.
+        Time limit of measuring.
     corpus : pathlib.Path, optional
         A folder of matrices to measure with besides the generated ones.
     held_out : sequence of Case
         Further matrices, such as a suite to be scored on.
     largest : int, optional
-        Most nonzeros of a generated matrix.
+        Most entries of a generated matrix.
     exhaustive : bool
-        Whether to measure all that could win.
+        Whether to measure every label that could win.
     report : pathlib.Path, optional
         A folder for tables and plots.
     out : pathlib.Path, optional
-        A file for the profile; by default it goes to the user's profiles, where the next decision finds it.
+        A file for the profile; by default the profile is one of the user's, where the next decision finds it.
     fresh : bool
         Whether to forget earlier measurements.
     command, commit : str
-        What the profile says that made it, with the options that matter; the commit if the package does not run from a checkout.
+        The command, and the commit of a package that runs from no checkout, as the profile tells them.
     name : str
-        Of the profile, if not that of the device.
+        The profile's name, by default that of the device.
 
     Raises
     ------
@@ -96,10 +96,12 @@ def tune(
     seconds = default_budget(described) if minutes is None else minutes * 60
     if not seconds > 0:
         raise ValueError(f"budget: must be positive, is {minutes} minutes")
-    unknown = [each for each in questions if not any(each in tunable.questions for tunable in tunables_by_name.values())]
+    asked = {question for tunable in tunables_by_name.values() for question in tunable.questions}
+    unknown = [question for question in questions if question not in asked]
     if unknown:
         raise ValueError(f"questions: {', '.join(unknown)} is not what any of {', '.join(tunables_by_name)} asks")
-    unknown = [each for each in dtypes if not any(each in tunable.dtypes(described) for tunable in tunables_by_name.values())]
+    able = {dtype for tunable in tunables_by_name.values() for dtype in tunable.dtypes(described)}
+    unknown = [dtype for dtype in dtypes if dtype not in able]
     if unknown:
         raise ValueError(
             f"dtypes: {', '.join(unknown)} is not what any of {', '.join(tunables_by_name)} is tuned for on this device"
@@ -110,18 +112,26 @@ def tune(
         raise ValueError(f"report: {report} is no folder")
     further = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
     options = Options(seconds, tuple(dtypes), further, exhaustive, largest, tuple(questions))
-    words = [("--operations", ",".join(operations)), ("--questions", ",".join(questions)), ("--dtypes", ",".join(dtypes))]
-    words += [("--corpus", corpus.name if corpus else "")]
-    words += [("--budget", f"{minutes:g}" if minutes is not None else ""), ("--largest", str(largest or ""))]
-    said = " ".join([command, *(f"{name} {value}" for name, value in words if value), *(["--exhaustive"] if exhaustive else [])])
+    named = {
+        "--operations": ",".join(operations),
+        "--questions": ",".join(questions),
+        "--dtypes": ",".join(dtypes),
+        "--corpus": corpus.name if corpus else "",
+        "--budget": f"{minutes:g}" if minutes is not None else "",
+        "--largest": str(largest or ""),
+    }
+    words = (command, *(f"{option} {value}" for option, value in named.items() if value), "--exhaustive" if exhaustive else "")
+    command = " ".join(filter(None, words))
     path = path_for(described)
     try:
-        with alone(path):
+        with lock_measurements(path):
             checkpoint = Checkpoint(path, fresh=fresh)
             earlier = len(checkpoint.observations)
 
             def head(minutes: float) -> dict[str, Any]:
-                return {"name": name or name_for(described), "made": describe_origin(said, checkpoint, minutes, earlier, commit)}
+                """Return the profile's name, and its origin after some minutes of measuring."""
+                origin = describe_origin(command, checkpoint, minutes, earlier, commit)
+                return {"name": name or name_for(described), "made": origin}
 
             return _tune(device, console, tunables_by_name, options, checkpoint, report, out, head)
     except BusyError as error:
@@ -139,7 +149,7 @@ def _tune(
     out: Path | None,
     head: Callable[[float], dict[str, Any]],
 ) -> int:
-    """Measure, train, write the profile and report; return the exit code."""
+    """Measure a device, train trees, write the profile and the report, and return the exit code."""
     described, seconds = describe(device), options.seconds
     console.print(
         f"Tuning {', '.join(tunables_by_name)} on {described.name} ({described.platform}, driver {described.driver_version}) "
@@ -162,36 +172,37 @@ def _tune(
         return 1
     measured = time.monotonic() - begin
     # Earlier measurements of other operations are part of the profile.
-    earlier = {operation for operation, *_ in checkpoint.observations}
-    outcomes = train(
-        described,
-        checkpoint,
-        tunables(
-            known_operation for known_operation in OPERATIONS if known_operation in tunables_by_name or known_operation in earlier
-        ),
-    )
+    in_profile = {*tunables_by_name, *(operation for operation, *_ in checkpoint.observations)}
+    outcomes = train(described, checkpoint, tunables(operation for operation in OPERATIONS if operation in in_profile))
     new_outcomes = {key: outcome for key, outcome in outcomes.items() if key[0] in tunables_by_name}
     if not new_outcomes:
         console.print("Nothing could be measured to train with: give it more time by --budget.")
         return 1
-    content = profile_of(described, outcomes, existing(described), head(measured / 60))
+    content = profile_of(described, outcomes, read_existing(described), head(measured / 60))
     console.print(summary(new_outcomes))
     all_of_it = "all of the corpus" if complete else "as much of the corpus as there was time for"
     console.print(f"Measured {all_of_it} in {duration(measured)}, trained in {duration(time.monotonic() - begin - measured)}.")
     changes = changes_decisions(described, content)
-    code = 0 if _save(content, out, console, changes) else 1
-    if report is not None:
-        from clsparse_py._tuner.report import write
+    is_saved = _save(content, out, console, changes)
+    is_reported = report is None or _report(report, described, new_outcomes, console)
+    return 0 if is_saved and is_reported else 1
 
-        try:
-            console.print(f"Report: {write(report, described, new_outcomes)}", soft_wrap=True)
-        except OSError as error:
-            console.print(f"report: {report} cannot be written: {error.strerror or error}")
-            code = 1
-    return code
+
+def _report(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outcome], console: Console) -> bool:
+    """Write the report of a device into a folder, print its path or an error, and return whether it is written."""
+    # The report's module is imported here, as it needs Matplotlib.
+    from clsparse_py._tuner.report import write
+
+    try:
+        console.print(f"Report: {write(folder, device, outcomes)}", soft_wrap=True)
+    except OSError as error:
+        console.print(f"report: {folder} cannot be written: {error.strerror or error}")
+        return False
+    return True
 
 
 def _choose(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
+    """Return the tunables of some operations by name, of all if none is named."""
     unknown = [operation for operation in operations if operation not in OPERATIONS]
     if unknown:
         raise ValueError(f"operations: {', '.join(unknown)} cannot be tuned; there are {', '.join(OPERATIONS)}")
@@ -199,27 +210,28 @@ def _choose(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
 
 
 def _say_where_kept(checkpoint: Checkpoint) -> str:
+    """Return the sentence that names the file of the measurements."""
     return f"What was measured is kept in {checkpoint.path}: the same command goes on from there."
 
 
 def _require(modules: Sequence[str]) -> None:
-    """Raise `ValueError` where the extra is not installed: before measuring, not after."""
+    """Raise `ValueError` if a module of the extra "tune" is not installed, before anything is measured."""
     missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
         raise ValueError(f'{", ".join(missing)} is needed for tuning: pip install "clsparse_py[tune]"')
 
 
 def _save(content: Mapping[str, Any], out: Path | None, console: Console, changes: bool) -> bool:
-    """Write the profile, and say whether it ``changes`` a decision; where that cannot be done, put it where it isn't lost."""
+    """Write a profile, and print whether it changes decisions; a profile that cannot be written is rescued or printed."""
     try:
         path = profiles.save(content, out)
     except ProfileError as error:
         console.print(str(error), soft_wrap=True)
     else:
-        used = "The next product uses it." if out is None else "`clsparse profile import` makes products use it."
+        effect = "The next product uses it." if out is None else "`clsparse profile import` makes products use it."
         if not changes:
-            used = "It decides as is decided without it: nothing else was found to be faster."
-        console.print(f"Profile: {path}\n{used}", soft_wrap=True)
+            effect = "It decides as is decided without it: nothing else was found to be faster."
+        console.print(f"Profile: {path}\n{effect}", soft_wrap=True)
         return True
     rescued = _rescue(content)
     if rescued is not None:
@@ -231,7 +243,7 @@ def _save(content: Mapping[str, Any], out: Path | None, console: Console, change
 
 
 def _rescue(content: Mapping[str, Any]) -> Path | None:
-    """Write a profile to a temporary file of a name that nobody knows before, and return it; None if there is no room either."""
+    """Write a profile to a temporary file of a new name, and return its path; None if that file cannot be written either."""
     try:
         handle, name = tempfile.mkstemp(prefix=f"{content['name']}-", suffix=".json")
     except OSError:
@@ -245,12 +257,8 @@ def _rescue(content: Mapping[str, Any]) -> Path | None:
 
 
 def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:
-    """Return a table of the trees' sizes, error rates, and times relative to the best measured; it fits 80 columns."""
-    table = Table(
-        box=rich.box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
+    """Return the table of the trees' sizes, losses and error rates, to print in 80 columns."""
+    table = plain_table(
         title="Time relative to the best measured: geometric mean (95th percentile)",
         caption="On matrices trained on, and on families kept aside, tuned and untuned. Errors, in %: another choice was faster.",
     )
@@ -269,7 +277,7 @@ def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:
 
 
 def _cells(scores: Mapping[str, Losses], names: tuple[str, str, str]) -> list[str]:
-    """Return the time lost by name of a score, and the error rates of the first two."""
+    """Return the cells of a row of the summary: the losses of some scores, and the error rates of the first two."""
     losses_shown = [scores[name] if name in scores and scores[name].cases else None for name in names]
     lost = [f"{losses.mean:.2f} ({losses.p95:.3g})" if losses else "" for losses in losses_shown]
     return [*lost, ", ".join(f"{100 * losses.errors:.0f}" for losses in losses_shown[:2] if losses)]

@@ -25,7 +25,7 @@ _UNFIT = (BuildError, cl.Error, MemoryError, ValueError, TypeError)
 
 
 class OutOfTimeError(Exception):
-    """The time budget is used up; what was not measured to the end is left out."""
+    """The time budget is used up; the unfinished measurement is dropped."""
 
 
 class _WrongError(Exception):
@@ -39,10 +39,11 @@ class _Round:
     Attributes
     ----------
     seconds : float
-        That each configuration may run, as far as ``least`` and ``most`` runs allow.
+        Time of all runs of a configuration, as far as ``least`` and ``most`` allow.
     least, most : int
+        Limits of the number of runs.
     within : float
-        Configurations that took longer than this times the best are out.
+        Longest time of a configuration that stays in the race after the round, in times of the best one.
     """
 
     seconds: float
@@ -51,7 +52,7 @@ class _Round:
     within: float
 
 
-# Rounds of a race. Several rounds of few runs rather than few of many: what disturbs the device for a while should not decide.
+#: Rounds of a race: many rounds of few runs, so that a short disturbance of the device does not decide.
 _ROUNDS = (
     _Round(0.003, 2, 7, 3.0),
     _Round(0.003, 2, 7, 1.6),
@@ -60,7 +61,7 @@ _ROUNDS = (
     _Round(0.02, 2, 15, 1.0),
 )
 
-#: Least noise of a race, as a share of a time: smaller differences between two labels are never more than noise.
+#: Least noise of a race, as a share of a time: two labels whose times differ by less are equally fast.
 _LEAST_NOISE = 0.01
 
 
@@ -71,15 +72,15 @@ class Race:
     Attributes
     ----------
     times : dict of str to float
-        Seconds by label: the median over the runs of a round, of the round in which that was least.
+        Seconds by label: the median of the runs of a round, in the round with the least median.
     rough : set of str
         Labels that were stopped early: their times come from few runs.
     failed : dict of str to str
-        Labels that could not be built or run, or gave a wrong result, and why.
+        The reason by label, if the configuration could not be built or run, or gave a wrong result.
     overheads : dict of str to float
-        Seconds on the host to prepare, by label, and to build where that wasn't done before.
+        The host's seconds to prepare a configuration by label, with the build of its kernels if they were new.
     noise : float
-        Times that differ by less than this, as a share, are the same.
+        Least difference of two times, as a share, that is more than noise.
     """
 
     times: dict[str, float] = field(default_factory=dict)
@@ -90,7 +91,7 @@ class Race:
 
     @property
     def best(self) -> str | None:
-        """The fastest label so far."""
+        """The label with the least time; None without times."""
         return min(self.times, key=self.times.__getitem__, default=None)
 
 
@@ -105,25 +106,25 @@ def race(
     deadline: float = math.inf,
     tried: Callable[[str], None] = lambda _label: None,
 ) -> Race:
-    """Measure configurations until it is clear which is fastest.
+    """Measure configurations in rounds, and drop slow ones, until the fastest label is clear.
 
     Parameters
     ----------
     labels : iterable of str
-        In the order of the first round; what is likely to be good comes first, so that others stop early.
+        Labels in the order of the first round; likely winners come first, so that others stop early.
     prepare : callable
-        From a label to what runs it once.
+        Returns the function that runs a label's configuration once.
     verify : callable
-        Whether the last run gave the right result.
+        Returns whether the last run gave the right result.
     clock : Clock
     keep : collection of str
         Labels that are measured to the end however slow.
     by_host : bool
-        Whether runs wait for the device themselves, so that the host's clock is the one to ask.
+        Whether the host's clock times the runs, as they wait for the device themselves.
     deadline : float
-        By `time.monotonic`.
+        The end of measuring, by `time.monotonic`.
     tried : callable
-        Is told each label before it first runs.
+        Takes each label before its first run.
 
     Raises
     ------
@@ -142,12 +143,12 @@ def race(
         track.narrow(previous.within)
         if len(track.runs) < 2 or time.monotonic() > deadline:
             break
-        track.again(stage)
+        track.measure_again(stage)
     return track.finish()
 
 
 class _Track:
-    """A race while it is on: what is still running, and its samples round by round."""
+    """A race in progress: the configurations that are still measured, and the samples of their runs by round."""
 
     def __init__(
         self, prepare: Callable[[str], Run], verify: Callable[[], bool], clock: Clock, keep: Collection[str], by_host: bool
@@ -155,106 +156,110 @@ class _Track:
         self._prepare, self._verify, self._clock, self._keep = prepare, verify, clock, keep
         self._by_host = by_host
         self.runs: dict[str, Run] = {}
-        self._found = Race()
+        self._race = Race()
         self._samples: dict[str, list[list[float]]] = {}
         self._unverified: set[str] = set()
         self._quickly_verified = True
 
     def enter(self, label: str) -> None:
-        """Build a configuration and give it its first round; one that is hopeless does not stay."""
-        self._attempt(label, self._first)
-        times = self._found.times
+        """Build a configuration and measure its first round; a much slower one than the best leaves the race."""
+        self._attempt(label, self._measure_first)
+        times = self._race.times
         if label in times and (label in self._keep or times[label] <= _ROUNDS[0].within * min(times.values())):
             return
-        # The device's memory that it holds is free for the next one.
+        # Free the device's memory that the configuration holds.
         self.runs.pop(label, None)
 
-    def _first(self, label: str) -> None:
+    def _measure_first(self, label: str) -> None:
+        """Prepare a configuration, verify the result of its first run, and measure its first round."""
         begin = time.perf_counter()
         run = self._prepare(label)
-        self._found.overheads[label] = time.perf_counter() - begin
-        first = self._clock.once(run)
+        self._race.overheads[label] = time.perf_counter() - begin
+        first = self._clock.time_once(run)
         if self._quickly_verified:
             begin = time.perf_counter()
             self._confirm(label)
             self._quickly_verified = time.perf_counter() - begin < TUNER.quickly_verified
         else:
             self._unverified.add(label)
-        # One that takes very long the first time is not run more often than it takes to know how long.
-        long = first > 0.1 and first > 10 * min(self._found.times.values(), default=math.inf)
-        self._samples[label] = [self._clock.samples(run, 1, by_host=self._by_host) if long else self._round(run, _ROUNDS[0])]
+        # A configuration whose first run takes very long is measured once.
+        long = first > 0.1 and first > 10 * min(self._race.times.values(), default=math.inf)
+        times = self._clock.time_runs(run, 1, by_host=self._by_host) if long else self._measure_round(run, _ROUNDS[0])
+        self._samples[label] = [times]
         self.runs[label] = run
 
-    def _round(self, run: Run, stage: _Round) -> list[float]:
-        """Run as often as a round asks for."""
-        times = self._clock.samples(run, stage.least, by_host=self._by_host)
+    def _measure_round(self, run: Run, stage: _Round) -> list[float]:
+        """Return the seconds of the runs of a round."""
+        times = self._clock.time_runs(run, stage.least, by_host=self._by_host)
         n_more = min(stage.most, int(stage.seconds / max(min(times), 1e-7))) - len(times)
-        return times + (self._clock.samples(run, n_more, by_host=self._by_host) if n_more > 0 else [])
+        return times + (self._clock.time_runs(run, n_more, by_host=self._by_host) if n_more > 0 else [])
 
     def narrow(self, within: float) -> None:
-        """Drop the configurations that took longer than ``within`` times the best."""
-        limit = within * min(self._found.times.values(), default=math.inf)
-        self.runs = {label: run for label, run in self.runs.items() if label in self._keep or self._found.times[label] <= limit}
+        """Drop the configurations that took longer than ``within`` times the best one."""
+        limit = within * min(self._race.times.values(), default=math.inf)
+        self.runs = {label: run for label, run in self.runs.items() if label in self._keep or self._race.times[label] <= limit}
 
-    def again(self, stage: _Round) -> None:
-        """Give all that are left another round."""
+    def measure_again(self, stage: _Round) -> None:
+        """Measure another round of all configurations that are left."""
         for label in list(self.runs):
-            self._attempt(label, lambda label: self._samples[label].append(self._round(self.runs[label], stage)))
+            self._attempt(label, lambda label: self._samples[label].append(self._measure_round(self.runs[label], stage)))
 
     def finish(self) -> Race:
         """Verify the unverified configurations that could win, and return the race's result."""
-        result = self._found
+        race = self._race
         for label in sorted(self._unverified & self.runs.keys()):
             self._attempt(label, self._run_and_confirm)
-        # If the apparent winner was wrong, a dropped configuration may be the best: verify it.
-        while result.best in self._unverified:
-            self._attempt(result.best, self._run_and_confirm)
-        result.rough = set(result.times) - set(self.runs)
-        errors = sorted(_error_of(self._samples[label]) for label in self.runs)
-        result.noise = max(_LEAST_NOISE, errors[len(errors) // 2] if errors else 0.0)
-        return result
+        # If the apparent winner was wrong, a dropped configuration may be the best: verify that one.
+        while race.best in self._unverified:
+            self._attempt(race.best, self._run_and_confirm)
+        race.rough = set(race.times) - set(self.runs)
+        errors = sorted(_relative_error(self._samples[label]) for label in self.runs)
+        race.noise = max(_LEAST_NOISE, errors[len(errors) // 2] if errors else 0.0)
+        return race
 
     def _run_and_confirm(self, label: str) -> None:
+        """Run a configuration once, and raise `_WrongError` if the result is wrong."""
         self._unverified.remove(label)
-        self._clock.once(self.runs[label] if label in self.runs else self._prepare(label))
+        self._clock.time_once(self.runs[label] if label in self.runs else self._prepare(label))
         self._confirm(label)
 
     def _confirm(self, label: str) -> None:
+        """Raise `_WrongError` if the last run gave a wrong result."""
         if not self._verify():
             raise _WrongError(label)
 
     def _attempt(self, label: str, action: Callable[[str], None]) -> None:
-        """Do something with a configuration; where it fails, the configuration is out."""
+        """Measure or verify a configuration by an action; a configuration whose action fails leaves the race."""
         try:
             action(label)
         except (*_UNFIT, _WrongError) as error:
             if not isinstance(error, _WrongError):
                 self._clock.check(label)
-            self._found.failed[label] = "wrong result" if isinstance(error, _WrongError) else _words(error)
-            _log.info("%s: left out: %s", label, self._found.failed[label])
+            self._race.failed[label] = "wrong result" if isinstance(error, _WrongError) else _first_line(error)
+            _log.info("%s: left out: %s", label, self._race.failed[label])
             self.runs.pop(label, None)
-            self._found.times.pop(label, None)
+            self._race.times.pop(label, None)
         else:
-            self._found.times[label] = _seconds(self._samples[label])
+            self._race.times[label] = _median_time(self._samples[label])
 
 
-def _seconds(rounds: list[list[float]]) -> float:
-    """Return the time of a label: the median of its fastest round."""
+def _median_time(rounds: list[list[float]]) -> float:
+    """Return the time of a configuration in seconds: the median of the round with the least median."""
     return min(map(statistics.median, rounds))
 
 
-def _error_of(rounds: list[list[float]]) -> float:
-    """Return the relative error of a time: twice the median's standard error, or half the best two rounds' distance if larger."""
+def _relative_error(rounds: list[list[float]]) -> float:
+    """Return the relative error of a time: twice the median's standard error, or half the distance of the two best rounds."""
     best, *further = sorted(rounds, key=statistics.median)
     middle = statistics.median(best)
     deviation = statistics.median(abs(time - middle) for time in best)
-    # For normal noise the standard deviation is 1.4826 times this one, and the median's error 1.2533 times the mean's.
+    # For normal noise the standard deviation is 1.4826 times the median deviation, the median's error 1.2533 times the mean's.
     error = 2 * 1.2533 * 1.4826 * deviation / math.sqrt(len(best))
     spread = statistics.median(further[0]) - middle if further else 0.0
     return max(error, spread / 2) / max(middle, 1e-12)
 
 
-def _words(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the class and the first line of an error, for a list of labels that failed."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:200]

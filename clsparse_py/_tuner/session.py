@@ -1,4 +1,4 @@
-"""A tuning run: choose the next operation and matrix to measure within a time budget."""
+"""The measurements of a tuning run: the next operation and matrix are chosen within a time budget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyopencl as cl
 import scipy.sparse
@@ -21,10 +21,11 @@ from clsparse_py._tuner.checkpoint import Checkpoint, Observation
 from clsparse_py._tuner.clock import Clock, DeviceLostError
 from clsparse_py._tuner.corpus import Case, cases, with_values
 from clsparse_py._tuner.limits import TUNER
-from clsparse_py._tuner.search import OutOfTimeError, race
+from clsparse_py._tuner.progress import Progress
+from clsparse_py._tuner.search import OutOfTimeError, Race, race
 from clsparse_py._tuner.tunable import Tunable
 
-__all__ = ["Observer", "Options", "Session", "default_budget"]
+__all__ = ["Options", "Session", "default_budget"]
 
 
 def default_budget(device: Device) -> float:
@@ -39,17 +40,17 @@ class Options:
     Attributes
     ----------
     seconds : float
-        That measuring may take.
+        Time limit of measuring.
     dtypes : tuple of str
-        Only these; all that an operation tunes for where it is empty.
+        The dtypes to tune for; empty: all dtypes of an operation.
     more : tuple of Case
         Matrices to measure with besides the generated ones.
     exhaustive : bool
-        Whether to measure all that could win, not the promising alone.
+        Whether to measure every label that could win, not only the promising ones.
     largest : int or None
-        Most nonzeros of a generated matrix; what device and operations allow where it is None.
+        Most entries of a generated matrix; None: as many as device and operations allow.
     questions : tuple of str
-        Only these of each operation; all where it is empty.
+        The questions to ask; empty: all questions of an operation.
     """
 
     seconds: float
@@ -58,19 +59,6 @@ class Options:
     exhaustive: bool = False
     largest: int | None = None
     questions: tuple[str, ...] = ()
-
-
-class Observer(Protocol):
-    """The interface of whoever is told how a tuning run goes."""
-
-    def begins(self, operation: str, case: Case, n_done: int, seconds_left: float) -> None:
-        """Take note that an operation is measured on a matrix, after so many, with so many seconds left."""
-
-    def show(self, observation: Observation) -> None:
-        """Take note of a measurement."""
-
-    def skip(self, operation: str, case: Case, why: str) -> None:
-        """Take note that an operation does not take a matrix."""
 
 
 @dataclass
@@ -83,11 +71,11 @@ class _Course:
     dtypes : tuple of str
     questions : tuple of str
     cases : iterator of Case
-        Those not yet done.
+        The cases that are not finished.
     spent : float
-        Seconds, of which operations with more questions and dtypes get more.
+        Seconds of measuring the operation so far.
     costs : dict of int to float
-        Seconds that the last case of a size took.
+        Seconds of the last case, by its number of entries.
     """
 
     tunable: Tunable[Any]
@@ -99,7 +87,7 @@ class _Course:
 
     @property
     def behind(self) -> float:
-        """The time that the operation had, relative to what it should get; the one with the least is next."""
+        """The seconds of measuring so far, relative to the operation's share, which grows with its questions and dtypes."""
         return self.spent / (len(self.dtypes) * (1 + len(self.questions)))
 
     def dtypes_for(self, case: Case) -> tuple[str, ...]:
@@ -110,44 +98,48 @@ class _Course:
 
 
 class _Matrices:
-    """Matrices of cases, the next one made while the device measures with this one, where that doesn't disturb it."""
+    """The matrices of cases: a thread generates the next one while a device that is not the host measures with the last one."""
 
     def __init__(self, device: Device) -> None:
         self._ahead = None if device.lanes_are_loops else ThreadPoolExecutor(1)
         self._coming: tuple[str, Future[scipy.sparse.csr_array]] | None = None
-        self._kept: tuple[str, scipy.sparse.csr_array] | None = None
+        self._last: tuple[str, scipy.sparse.csr_array] | None = None
 
-    def of(self, case: Case) -> scipy.sparse.csr_array:
-        if self._kept is not None and self._kept[0] == case.name:
-            return self._kept[1]
-        self._kept = None
+    def get(self, case: Case) -> scipy.sparse.csr_array:
+        """Return the matrix of a case, generated now unless it is the last one or the expected one."""
+        if self._last is not None and self._last[0] == case.name:
+            return self._last[1]
+        self._last = None
         coming, self._coming = self._coming, None
         matrix = coming[1].result() if coming is not None and coming[0] == case.name else case.make()
-        self._kept = case.name, matrix
+        self._last = case.name, matrix
         return matrix
 
     def expect(self, case: Case) -> None:
-        if self._ahead is not None and (self._kept is None or self._kept[0] != case.name):
+        """Begin to generate the matrix of the next case in the thread."""
+        if self._ahead is not None and (self._last is None or self._last[0] != case.name):
             self._coming = case.name, self._ahead.submit(case.make)
 
     def close(self) -> None:
+        """End the thread that generates matrices."""
         if self._ahead is not None:
             self._ahead.shutdown(wait=False, cancel_futures=True)
 
 
 class Session:
-    """Measures operations on a device.
+    """The measurement of operations on a device.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        Of `clsparse_py._tuner.clock.profiling_queue`.
+        A queue of `clsparse_py._tuner.clock.profiling_queue`.
     tunables : mapping of str to Tunable
-        What to tune.
+        The operations to tune.
     options : Options
     checkpoint : Checkpoint
-        Takes what is measured, and has what was measured before.
-    observer : Observer
+        The measurements of earlier runs, to which new ones are added.
+    progress : Progress
+        The display of the run.
     """
 
     def __init__(
@@ -156,13 +148,13 @@ class Session:
         tunables: Mapping[str, Tunable[Any]],
         options: Options,
         checkpoint: Checkpoint,
-        observer: Observer,
+        progress: Progress,
     ) -> None:
         self.queue = queue
         self.device = describe(queue.device)
         self.options = options
         self.checkpoint = checkpoint
-        self.observer = observer
+        self.progress = progress
         self.clock = Clock(queue)
         self._tunables = tunables
         self._deadline = math.inf
@@ -170,7 +162,7 @@ class Session:
         self._tried: set[tuple[str, str, str, str]] = set()
 
     def measure(self) -> bool:
-        """Measure until all is done or the time is used up, and return whether all is done.
+        """Measure until all cases are finished or the time is used up, and return whether all are finished.
 
         Raises
         ------
@@ -178,26 +170,26 @@ class Session:
             The device does not answer any more. Measurements are kept.
         """
         self._deadline = time.monotonic() + self.options.seconds
-        courses = [self._course(tunable) for tunable in self._tunables.values()]
+        courses = [self._start_course(tunable) for tunable in self._tunables.values()]
         courses = [course for course in courses if course.dtypes and course.questions]
         matrices = _Matrices(self.device)
-        coming = self._next(courses)
+        coming = self._choose_next(courses)
         n_done = 0
         try:
-            while coming is not None and self._left() > 0:
+            while coming is not None and self._seconds_left() > 0:
                 course, case = coming
-                self.observer.begins(course.tunable.operation, case, n_done, self._left())
+                self.progress.begins(course.tunable.operation, case, n_done, self._seconds_left())
                 begin = time.monotonic()
                 try:
-                    matrix = matrices.of(case)
+                    matrix = matrices.get(case)
                 except (ValueError, OSError, MemoryError) as error:
                     self._skip(course, case, course.dtypes, str(error))
-                    coming = self._next(courses)
+                    coming = self._choose_next(courses)
                     continue
-                coming = self._next(courses)
+                coming = self._choose_next(courses)
                 if coming is not None:
                     matrices.expect(coming[1])
-                self._case(course, case, matrix)
+                self._measure_case(course, case, matrix)
                 if matrix.nnz >= TUNER.min_freed:
                     # Free the memory of reference cycles and of the pool for the next case.
                     gc.collect()
@@ -215,38 +207,42 @@ class Session:
             free_memory()
         return coming is None and self._complete
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
+        """Return the seconds until the deadline of measuring."""
         return self._deadline - time.monotonic()
 
-    def _course(self, tunable: Tunable[Any]) -> _Course:
-        dtypes = tuple(each for each in tunable.dtypes(self.device) if each in ("any", *(self.options.dtypes or (each,))))
-        largest = min(tunable.largest(self.device), self.options.largest or tunable.largest(self.device))
-        questions = tuple(each for each in tunable.questions if each in (self.options.questions or (each,)))
+    def _start_course(self, tunable: Tunable[Any]) -> _Course:
+        """Return the course of an operation at its first case that is not finished."""
+        options = self.options
+        dtypes = tuple(dtype for dtype in tunable.dtypes(self.device) if dtype in ("any", *(options.dtypes or (dtype,))))
+        largest = min(tunable.largest(self.device), options.largest or tunable.largest(self.device))
+        questions = tuple(question for question in tunable.questions if question in (options.questions or (question,)))
         course = _Course(tunable, dtypes, questions, iter(()))
         course.cases = (
             case
-            for case in cases(self.device, self.options.more, largest)
+            for case in cases(self.device, options.more, largest)
             if any((tunable.operation, dtype, case.name) not in self.checkpoint.done for dtype in course.dtypes_for(case))
         )
         return course
 
-    def _next(self, courses: list[_Course]) -> tuple[_Course, Case] | None:
+    def _choose_next(self, courses: list[_Course]) -> tuple[_Course, Case] | None:
         """Return the next case to measure, of the operation with the least time relative to its share."""
-        for course in sorted(courses, key=lambda entry: entry.behind):
+        for course in sorted(courses, key=lambda course: course.behind):
             for case in course.cases:
                 # Skip a size that took longer than the time left when it was last measured.
-                if course.costs.get(case.nnz, 0.0) < self._left():
+                if course.costs.get(case.nnz, 0.0) < self._seconds_left():
                     return course, case
                 self._complete = False
         return None
 
     def _skip(self, course: _Course, case: Case, dtypes: Sequence[str], why: str) -> None:
+        """Note that an operation leaves a matrix out with some dtypes, and why."""
         for dtype in dtypes:
             self.checkpoint.finish(course.tunable.operation, dtype, case.name, why or "not taken")
-        self.observer.skip(course.tunable.operation, case, why)
+        self.progress.skip(course.tunable.operation, case, why)
 
-    def _case(self, course: _Course, case: Case, matrix: scipy.sparse.csr_array) -> None:
-        """Measure an operation on a matrix with all dtypes."""
+    def _measure_case(self, course: _Course, case: Case, matrix: scipy.sparse.csr_array) -> None:
+        """Measure an operation on a matrix with all dtypes of its course."""
         tunable = course.tunable
         if case.nnz == 0 and matrix.nnz > tunable.largest(self.device):
             self._skip(course, case, course.dtypes, f"{matrix.nnz:,} entries are too many")
@@ -254,10 +250,10 @@ class Session:
         for dtype in course.dtypes_for(case):
             if (tunable.operation, dtype, case.name) in self.checkpoint.done:
                 continue
-            values = dtype if dtype != "any" else self._any_dtype(case)
+            values = dtype if dtype != "any" else self._choose_dtype(case)
             try:
                 problem = tunable.problem(self.queue, case.name, with_values(matrix, values), dtype)
-                self._questions(course, dtype, case, problem)
+                self._measure_questions(course, dtype, case, problem)
             except (ValueError, TypeError, MemoryError, BuildError, cl.Error) as error:
                 self.clock.check()
                 self._skip(course, case, (dtype,), str(error))
@@ -265,14 +261,14 @@ class Session:
             if course.questions == tunable.questions:
                 self.checkpoint.finish(tunable.operation, dtype, case.name)
 
-    def _any_dtype(self, case: Case) -> str:
-        """Return the dtype of values that make no difference but by their size: one or the other, by the case's name."""
+    def _choose_dtype(self, case: Case) -> str:
+        """Return the dtype of values that matter by their size alone: single or double precision, by the case's name."""
         return "float64" if self.device.fp64 and sum(case.name.encode()) % 2 else "float32"
 
-    def _questions(self, course: _Course, dtype: str, case: Case, problem: Any) -> None:
-        """Measure an operation's questions on a problem, except those in the checkpoint of an earlier run."""
+    def _measure_questions(self, course: _Course, dtype: str, case: Case, problem: Any) -> None:
+        """Measure an operation's questions on a problem, except the questions that an earlier run measured."""
         tunable = course.tunable
-        earlier = {past.key: past for past in self.checkpoint.of(tunable.operation, dtype, case.name)}
+        earlier = {past.key: past for past in self.checkpoint.select(tunable.operation, dtype, case.name)}
         measured: dict[str, list[tuple[Mapping[str, float], Mapping[str, float]]]] = {}
         for question in course.questions:
             of_question = measured.setdefault(question, [])
@@ -281,16 +277,8 @@ class Session:
                 if observation is None:
                     observation = self._observe(tunable, dtype, question, case, number, subject, measured)
                     self.checkpoint.add(observation)
-                    self.observer.show(observation)
+                    self.progress.show(observation)
                 of_question.append((observation.features, observation.times))
-
-    def _list_candidates(
-        self, tunable: Tunable[Any], dtype: str, question: str, subject: Any, measured: Mapping[str, Any], base: str
-    ) -> Iterable[str]:
-        """Return the labels to measure: those around the present one in a descent, else those that promise something."""
-        if question in tunable.descents:
-            return tunable.around(self.device, dtype, subject, question, base)
-        return tunable.promising(self.device, dtype, subject, question, measured, self.options.exhaustive)
 
     def _observe(
         self,
@@ -302,35 +290,16 @@ class Session:
         subject: Any,
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
     ) -> Observation:
+        """Measure a question on a subject: the labels around the present one in a descent, else the promising labels."""
         operation = tunable.operation
         features = tunable.features(subject)
         default = base = tunable.default(self.device, dtype, question, features)
         if question in tunable.descents:
-            base = descent.current_label([past for past in self.checkpoint.of(operation, dtype) if past.question == question])
-        labels = [default, base, *self._list_candidates(tunable, dtype, question, subject, measured, base)]
-        labels = [label for label in labels if (operation, dtype, question, label) not in self.checkpoint.fatal]
-
-        def tried(label: str) -> None:
-            key = (operation, dtype, question, label)
-            if key not in self._tried:
-                self._tried.add(key)
-                self.checkpoint.trying(*key)
-
-        try:
-            result = race(
-                labels,
-                lambda label: tunable.prepare(subject, question, label),
-                lambda: tunable.verify(subject),
-                self.clock,
-                keep=(default, base),
-                by_host=tunable.waits,
-                deadline=self._deadline,
-                tried=tried,
-            )
-        except DeviceLostError as error:
-            if error.label:
-                self.checkpoint.give_up(operation, dtype, question, error.label)
-            raise
+            base = descent.current_label([past for past in self.checkpoint.select(operation, dtype) if past.question == question])
+            candidates = tunable.around(self.device, dtype, subject, question, base)
+        else:
+            candidates = tunable.promising(self.device, dtype, subject, question, measured, self.options.exhaustive)
+        outcome = self._race(tunable, dtype, question, subject, (default, base), candidates)
         return Observation(
             operation,
             dtype,
@@ -341,9 +310,40 @@ class Session:
             case.split,
             {name: float(value) for name, value in features.items()},
             default,
-            result.times,
-            result.noise,
-            tuple(sorted(result.rough)),
-            result.failed,
-            result.overheads,
+            outcome.times,
+            outcome.noise,
+            tuple(sorted(outcome.rough)),
+            outcome.failed,
+            outcome.overheads,
         )
+
+    def _race(
+        self, tunable: Tunable[Any], dtype: str, question: str, subject: Any, keep: tuple[str, ...], candidates: Iterable[str]
+    ) -> Race:
+        """Measure labels on a subject, of which some are kept to the end; labels that ended a process are left out."""
+
+        def key_of(label: str) -> tuple[str, str, str, str]:
+            """Return the key of a label in the checkpoint."""
+            return tunable.operation, dtype, question, label
+
+        def tried(label: str) -> None:
+            """Note in the checkpoint that a label runs for the first time in this session."""
+            if key_of(label) not in self._tried:
+                self._tried.add(key_of(label))
+                self.checkpoint.note_trial(*key_of(label))
+
+        try:
+            return race(
+                [label for label in (*keep, *candidates) if key_of(label) not in self.checkpoint.fatal],
+                lambda label: tunable.prepare(subject, question, label),
+                lambda: tunable.verify(subject),
+                self.clock,
+                keep=keep,
+                by_host=tunable.waits,
+                deadline=self._deadline,
+                tried=tried,
+            )
+        except DeviceLostError as error:
+            if error.label:
+                self.checkpoint.note_fatal(*key_of(error.label))
+            raise

@@ -1,9 +1,9 @@
-"""Tunable of segmented sort: the method by segment length, and work-group sizes."""
+"""Tuning of segmented sort: the method by segment length, and work-group sizes."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,6 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device
 from clsparse_py._primitives.segmented_sort import enqueue_segmented_sort, features_of
 from clsparse_py._primitives.segments import Elements, Shape
@@ -21,7 +20,7 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["SegmentedSortTunable", "SortProblem"]
 
-#: Declared shapes, by whether a work-item sorts whole segments.
+#: Shapes of segmented sort to measure; True: for devices on which a work-item sorts whole segments.
 _SHAPES = {
     False: (
         Shape.lanes(256, 512, 16),
@@ -45,13 +44,13 @@ _SHAPES = {
         Shape.chunks(8),
     ),
 }
-#: Key and value dtypes of the problems made of a matrix: those that SpTRANS sorts, and columns with values.
+#: Dtypes of the sorted keys and of their values, None for no values: as SpTRANS sorts, and as columns with values.
 _KINDS: tuple[tuple[str, str | None], ...] = (("uint64", None), ("int32", "int64"))
 
 
 @dataclass
 class SortProblem:
-    """Segments to be sorted: as long as the rows of a matrix.
+    """Segments to be sorted, as long as the rows of a matrix.
 
     Attributes
     ----------
@@ -61,9 +60,9 @@ class SortProblem:
     keys : pyopencl.array.Array
     values : pyopencl.array.Array or None
     out : tuple of pyopencl.array.Array
-        Where the result goes: keys, and values where there are any.
+        Arrays of the sorted keys, and of their values if there are any.
     others : tuple of SortProblem
-        The same segments with other types.
+        The same segments with keys and values of other types.
     """
 
     name: str
@@ -80,8 +79,8 @@ class SortProblem:
         return Elements.of(self.keys, self.values)
 
     @functools.cached_property
-    def wanted(self) -> tuple[Any, ...]:
-        """The result of NumPy's stable sort."""
+    def reference(self) -> tuple[Any, ...]:
+        """The keys and values as NumPy's stable sort orders them."""
         lengths, keys = np.diff(self.pointers.get()), self.keys.get()
         order = np.lexsort((keys, np.repeat(np.arange(lengths.size), lengths)))
         return (keys[order], *(() if self.values is None else (self.values.get()[order],)))
@@ -93,28 +92,12 @@ class SegmentedSortTunable(Tunable[SortProblem]):
     operation = "segmented_sort"
     questions = ("shape",)
     waits = True
-
-    @override
-    def dtypes(self, device: Device) -> tuple[str, ...]:
-        """Return the dtypes to tune for: bytes of keys and values are features."""
-        return ("any",)
-
-    @override
-    def largest(self, device: Device) -> int:
-        """Return how many nonzeros are worth trying."""
-        return min(3 * 10**6 if device.lanes_are_loops else 10**7, device.global_memory // 256)
+    max_entries = (10**7, 3 * 10**6)
+    entry_bytes = 256
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SortProblem:
-        """Return the problem of sorting segments as long as the rows of a matrix, once without and once with values.
-
-        Raises
-        ------
-        MemoryError
-            The device has no room for it.
-        ValueError
-            There is nothing to sort.
-        """
+        """Return the problem of sorting segments as long as the rows of a matrix, once without and once with values."""
         n = int(matrix.indptr[-1])
         if not n:
             raise ValueError(f"{name}: has no entries")
@@ -132,38 +115,31 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def subjects(self, problem: SortProblem, question: str) -> Sequence[SortProblem]:
-        """Return the segments with all types."""
+        """Return the problem with keys and values of all types."""
         return (problem, *problem.others)
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the shapes whose work-groups the device has; shapes that do not fit local memory become smaller."""
+        """Return the labels of the shapes whose work-groups the device allows; a shape too large for local memory shrinks."""
         shapes = _SHAPES[device.lanes_are_loops]
         fitting = tuple(str(shape) for shape in shapes if max(shape.work_group, shape.merge_group) <= device.max_work_group)
         return fitting or (str(shapes[0]),)
 
     @override
     def features(self, problem: SortProblem) -> dict[str, float]:
-        """Return the features that are known before the device is asked."""
         return features_of(problem.elements, problem.keys.size, problem.pointers.size - 1)
 
     @override
     def parse(self, question: str, label: str) -> Shape:
-        """Return a shape by its label.
-
-        Raises
-        ------
-        ValueError
-            It names none.
-        """
         return Shape.parse(label)
 
     @override
     def prepare(self, problem: SortProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return a function that sorts the segments by a shape. Its first call builds kernels."""
+        """Build the kernels of a shape, and return a function that sorts the segments by them."""
         shape, out_values = Shape.parse(label), problem.out[1] if problem.values is not None else None
 
         def sort() -> list[cl.Event]:
+            """Sort the segments, and return the events of the launches."""
             chain = Chain(problem.queue)
             enqueue_segmented_sort(
                 chain, problem.pointers, problem.pointers.size - 1, problem.keys, problem.values, problem.keys.size,
@@ -176,13 +152,8 @@ class SegmentedSortTunable(Tunable[SortProblem]):
         return sort
 
     @override
-    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the shape of the closest shipped profile."""
-        return default(device, self.operation, dtype, question, features).label
-
-    @override
     def verify(self, problem: SortProblem) -> bool:
-        """Return whether the last run gave the result of NumPy's stable sort. Waits."""
+        """Return whether the last run sorted as NumPy's stable sort does, after waiting for the run."""
         problem.queue.finish()
-        pairs = zip(problem.out, problem.wanted, strict=True)
-        return all(np.array_equal(result.get(), expected) for result, expected in pairs)
+        pairs = zip(problem.out, problem.reference, strict=True)
+        return all(np.array_equal(array.get(), expected) for array, expected in pairs)

@@ -1,4 +1,4 @@
-"""Tunables of SpGEMM: the strategy (methods by rows), and thresholds."""
+"""Tuning of SpGEMM: the strategy, the accumulators of its bins, and thresholds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py._arrays.csr import csr_array
-from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device, describe
 from clsparse_py._ground.errors import BuildError
 from clsparse_py._matrix.matrix import Structure
@@ -36,12 +35,11 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
 
-#: Most products of a row that a team merges.
+#: Most products of a row that a team merges, in the strategies to measure.
 _MERGED = 1 << 16
-#: Most products of a row that a single work-item merges.
+#: Most products of a row that a single work-item merges, in the strategies to measure.
 _ALONE = 1 << 10
-#: Strategy templates and merge limits (entries of a row of A, 0: no merge) to try. Keys, as in the tables below: whether a
-#: compute unit holds several work-items at a time.
+#: Strategies to measure, with limits of merging (entries of a row of A, 0: none); True: a compute unit holds several work-items.
 _METHODS = {
     True: (
         ("reg-sort dense-span {} esc", (256, 0, 64)),
@@ -56,11 +54,9 @@ _METHODS = {
     ),
     False: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),
 }
-#: Most entries of a matrix that is measured.
-_MAX_NNZ = {True: 10**7, False: 10**6}
-#: Most intermediate products of a product that is measured.
+#: Most intermediate products of a product that is measured; True: a compute unit holds several work-items.
 _MAX_PRODUCTS = {True: 1 << 31, False: 1 << 27}
-#: Values of the thresholds that the search tries, each beside those of the others where it stands.
+#: Values of each threshold that the descent tries, in ascending order.
 CANDIDATES: dict[str, tuple[float, ...]] = {
     "max_small_products": (1 << 14, 1 << 15, 1 << 16, 1 << 17),
     "max_small_lanes": (1, 4, 8, 16),
@@ -102,7 +98,7 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
     "span_entries": (32, 64, 128),
     "span_loads": (1, 2, 4),
 }
-#: Accumulators to try for a bin in place of the strategy's.
+#: Labels of the accumulators to measure for a bin; True: a compute unit holds several work-items.
 _CHOICES = {
     True: (GIVEN, LAST, "reg-merge:together", "hash", "reg-hash", "large-hash", "dense-windows", "esc-local", "esc"),
     False: (GIVEN, LAST, "reg-merge:together", "hash", "dense", "dense-windows", "esc"),
@@ -111,8 +107,8 @@ _CHOICES = {
 _MAX_BINS = 3
 
 
-def _labels(*, several: bool) -> tuple[str, ...]:
-    """Return the labels of the declared strategies."""
+def _strategy_labels(*, several: bool) -> tuple[str, ...]:
+    """Return the labels of the strategies to measure; ``several``: a compute unit holds several work-items."""
     merged = {
         longest: f"reg-merge:{longest}:{_MERGED}:{_ALONE}" if longest else ""
         for _, lengths in _METHODS[several]
@@ -124,24 +120,8 @@ def _labels(*, several: bool) -> tuple[str, ...]:
 
 
 @dataclass
-class BinOfProduct:
-    """A bin of a sparse product, whose accumulator is in question.
-
-    Attributes
-    ----------
-    number : int
-        Among those of the untuned strategy.
-    labels : tuple of str
-        The choices by which other accumulators make the rows, each other way once.
-    """
-
-    number: int
-    labels: tuple[str, ...]
-
-
-@dataclass
 class SpgemmProblem:
-    """A product of sparse matrices to be measured.
+    """A product of sparse matrices to be measured, or a bin of it.
 
     Attributes
     ----------
@@ -150,13 +130,15 @@ class SpgemmProblem:
     host : tuple of scipy.sparse.csr_array
         Both operands.
     A, B : csr_array
-        The same on the device.
+        The operands on the device.
     features : dict of str to float
-        What is known before the analysis.
-    bin : BinOfProduct, optional
-        The bin that is asked about, if one is.
+        The features of the product before its analysis, or of the bin.
+    bin : int, optional
+        The number of the bin whose accumulator is in question, among the bins of the untuned strategy.
+    bin_labels : tuple of str
+        The choices by which different accumulators compute the rows of the bin.
     C : csr_array, optional
-        What the last run made.
+        The product of the last run.
     """
 
     name: str
@@ -165,19 +147,20 @@ class SpgemmProblem:
     A: csr_array
     B: csr_array
     features: dict[str, float]
-    bin: BinOfProduct | None = None
+    bin: int | None = None
+    bin_labels: tuple[str, ...] = ()
     C: csr_array | None = field(default=None, repr=False)
 
     @functools.cached_property
     def applied(self) -> tuple[Any, Any, Any]:
-        """A vector, the product applied to it, and the same with the absolute values of all numbers."""
+        """A vector, the product of matrices applied to the vector, and the same with the magnitudes of all values."""
         first, second = (factor.astype(np.float64) for factor in self.host)
         x = np.random.default_rng(1).random(second.shape[1]).astype(self.A.dtype)
         return x, first @ (second @ x), abs(first) @ (abs(second) @ x)
 
 
 def _with_most_work(bins: Bins, work: Work) -> list[int]:
-    """Return the numbers of the bins with most of the products, as far as their limits tell."""
+    """Return the numbers of the bins with most of the intermediate products, by the limits of the bins."""
     products = [
         n * min(bin_.max_products or work.max_products, work.max_products) for bin_, n in zip(bins, work.taken, strict=True)
     ]
@@ -192,34 +175,23 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     questions = ("bin", "strategy", "thresholds")
     descents = ("thresholds",)
     waits = True
-    #: Least multiplications of a product that is tuned with: smaller ones measure the host.
+    #: Least multiplications of a product to tune with: a smaller one takes the host's time, not the device's.
     min_products: ClassVar[int] = 1 << 15
-    #: Most bytes of an intermediate product, in C and workspace.
+    #: Bytes of memory to an intermediate product, in C and workspace, at most.
     product_bytes: ClassVar[int] = 48
+    max_entries = (10**7, 10**6)
+    entry_bytes = 16 * product_bytes
     #: Least share of all multiplications for a bin to be measured.
     min_share: ClassVar[float] = 0.1
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:
-        """Return the real dtypes that the device computes with: accumulators differ by their size."""
+        """Return the real dtypes of the device: the size of a value decides between accumulators."""
         return ("float32", "float64") if device.fp64 else ("float32",)
 
     @override
-    def largest(self, device: Device) -> int:
-        """Return how many nonzeros are worth trying: a product has many times more."""
-        return min(_MAX_NNZ[device.resident > 1], device.global_memory // (16 * self.product_bytes))
-
-    @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SpgemmProblem:
-        """Return the problem of multiplying a matrix with itself or, where it is not square, with its transposed.
-
-        Raises
-        ------
-        MemoryError
-            The device has no room for the product.
-        ValueError
-            It is so small that one bin makes it all, or so large that it would take too long.
-        """
+        """Return the problem of multiplying a matrix with itself, or with its transposed if it is not square."""
         first = matrix.astype(dtype)
         second = first if first.shape[0] == first.shape[1] else first.T.tocsr()
         device, n_products = describe(queue.device), int(np.diff(second.indptr)[first.indices].sum(dtype=np.int64))
@@ -237,21 +209,21 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the declared strategies, whose last methods take what a device has no room for, or a descent's first steps."""
+        """Return the labels of the strategies, of the accumulators of a bin, or of a descent's first steps."""
         if question == "thresholds":
             return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype), CANDIDATES)
         if question == "bin":
             return _CHOICES[device.resident > 1]
-        return _labels(several=device.resident > 1)
+        return _strategy_labels(several=device.resident > 1)
 
     @override
     def subjects(self, problem: SpgemmProblem, question: str) -> Sequence[SpgemmProblem]:
-        """Return the product; of "bin" the bins with most of the work that other accumulators could make, too."""
+        """Return the product, or for "bin" the bins with most of the work that several accumulators can compute."""
         if question != "bin":
             return (problem,)
         device, dtype = describe(problem.queue.device), problem.A.dtype.name
         request = Request(strategy=parse(self.default(device, dtype, "strategy", problem.features)))
-        with override_thresholds(self._changed(device, dtype, descent.UNTUNED)):
+        with override_thresholds(self._changed_thresholds(device, dtype, descent.UNTUNED)):
             operands = operands_of(problem.A, problem.B, request)
             features, product = operands.features, operands.product
             kind = product.kind
@@ -262,19 +234,20 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             operands.chain.finish()
 
             def shares(choices: Mapping[int, Choice]) -> object:
+                """Return the accumulator and the number of rows of every bin under some choices."""
                 shares_of_bins = refine(kind, features, decision._replace(choices=choices), work, operands.budget).shares
                 return [(bin_.accumulator, n) for bin_, n in shares_of_bins]
 
             shared, subjects = ProductFeatures(kind, features, decision.bins, work), []
             for number in _with_most_work(decision.bins, work):
-                # The unchanged choices come first, as labels with equal effect are measured once.
+                # The unchanged choice comes first: of labels with equal effect the first is measured.
                 ways = {str(shares({number: parse_choice(GIVEN)})): GIVEN}
                 for label in _CHOICES[device.resident > 1]:
                     ways.setdefault(str(shares({number: parse_choice(label)})), label)
                 if len(ways) > 1:
                     features_of_bin = BinFeatures(shared, number)
-                    of_bin = BinOfProduct(number, tuple(ways.values()))
-                    subjects.append(replace(problem, features={name: features_of_bin[name] for name in NAMES}, bin=of_bin))
+                    by_name = {name: features_of_bin[name] for name in NAMES}
+                    subjects.append(replace(problem, features=by_name, bin=number, bin_labels=tuple(ways.values())))
             return subjects
 
     @override
@@ -287,40 +260,41 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
         exhaustive: bool,
     ) -> tuple[str, ...]:
-        """Return the labels by which a product, or a bin of it, is made in different ways."""
+        """Return the labels by which a product, or a bin of a product, is computed in different ways."""
         if subject.bin is not None:
-            return subject.bin.labels
+            return subject.bin_labels
         return super().promising(device, dtype, subject, question, measured, exhaustive)
 
     def thresholds(self, device: Device, dtype: str) -> Mapping[str, float]:
         """Return the thresholds of the closest shipped profiles."""
         return Thresholds.untuned(device, dtype).items()
 
-    def _changed(self, device: Device, dtype: str, label: str) -> Thresholds:
+    def _changed_thresholds(self, device: Device, dtype: str, label: str) -> Thresholds:
+        """Return the untuned thresholds with the changes that a label names."""
         return Thresholds.from_values({**self.thresholds(device, dtype), **descent.changes_of(label)})
 
     @override
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:
-        """Return the labels by which other bins make the rows, or in another way, than by a label, each other way once."""
+        """Return the labels one step from a label of thresholds that change the bins of the rows, or the way of the product."""
         return self.steps(device, dtype, subject, self.default(device, dtype, "strategy", subject.features), (label,))
 
     def steps(self, device: Device, dtype: str, subject: SpgemmProblem, strategy: str, labels: Sequence[str]) -> tuple[str, ...]:
-        """Return the labels of thresholds one step away from some labels by which a strategy makes the product in other ways."""
+        """Return the labels of thresholds one step from some labels by which a strategy computes the product in other ways."""
         works: dict[tuple[tuple[int, int, int], ...], Work] = {}
         request = Request(strategy=parse(strategy))
         untuned = self.thresholds(device, dtype)
-        ways, steps = [self._way(device, dtype, subject, request, label, works) for label in labels], []
+        ways, steps = [self._describe_way(device, dtype, subject, request, label, works) for label in labels], []
         for neighbour in dict.fromkeys(
             neighbour for label in labels for neighbour in descent.neighbours(label, untuned, CANDIDATES)
         ):
             with suppress(BuildError, MemoryError, ValueError, cl.Error):
-                way = self._way(device, dtype, subject, request, neighbour, works)
+                way = self._describe_way(device, dtype, subject, request, neighbour, works)
                 if way not in ways:
                     ways.append(way)
                     steps.append(neighbour)
         return tuple(steps)
 
-    def _way(
+    def _describe_way(
         self,
         device: Device,
         dtype: str,
@@ -329,16 +303,16 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         label: str,
         works: dict[tuple[tuple[int, int, int], ...], Work],
     ) -> object:
-        """Return the number of rows of each accumulator under some thresholds, and the reason for the strategy.
+        """Return the way of a product under some thresholds: the number of rows of each accumulator, and the reason.
 
-        ``works`` keeps what the analysis found by the limits of bins: what is decided by it takes no device.
+        ``works`` holds the results of analyses by the limits of bins, so that the device analyses a product once for each.
         """
-        with override_thresholds(self._changed(device, dtype, label)):
+        with override_thresholds(self._changed_thresholds(device, dtype, label)):
             operands = operands_of(subject.A, subject.B, request)
             features, product = operands.features, operands.product
             kind = product.kind
             if speculation_for(kind, features) is not None:
-                # Only the symbolic phase tells whether it holds.
+                # Only the symbolic phase tells whether the speculation holds.
                 counts = count(operands, request, UNTIMED)
                 return [(step.bin.accumulator, step.rows.n) for step in counts.steps], counts.reason
             decision = decide(kind, features, request, operands.budget)
@@ -356,18 +330,11 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def features(self, subject: SpgemmProblem) -> dict[str, float]:
-        """Return the features known before the analysis."""
         return subject.features
 
     @override
     def parse(self, question: str, label: str) -> Strategy | Choice | Mapping[str, float]:
-        """Return the meaning of a label: a strategy, an accumulator of a bin, or changes of thresholds.
-
-        Raises
-        ------
-        ValueError
-            It names none.
-        """
+        """Return the strategy, the accumulator of a bin, or the changes of thresholds that a label names."""
         if question == "strategy":
             return parse(label)
         if question == "bin":
@@ -380,16 +347,13 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return the function that makes the product, analysis included, by a strategy, a choice for a bin or thresholds.
-
-        Its first call builds kernels.
-        """
+        """Build kernels, and return a function that computes the product by a strategy, a bin's accumulator or thresholds."""
         if question == "strategy":
             return self.run(subject, label, descent.UNTUNED)
         device, dtype = describe(subject.queue.device), subject.A.dtype.name
         strategy = self.default(device, dtype, "strategy", subject.features)
         if subject.bin is not None:
-            return self.run(subject, strategy, descent.UNTUNED, {subject.bin.number: parse_choice(label)})
+            return self.run(subject, strategy, descent.UNTUNED, {subject.bin: parse_choice(label)})
         return self.run(subject, strategy, label)
 
     def run(
@@ -399,43 +363,42 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         thresholds: str | None = None,
         choices: Mapping[int, Choice] | None = None,
     ) -> Callable[[], list[cl.Event]]:
-        """Return the function that makes the product by labels of a strategy and of thresholds, and by choices for bins.
+        """Return the function that computes the product, analysis included, by a strategy, by thresholds and by choices for bins.
 
-        What is not given is the device's profile's.
+        The device's profile decides whatever is None.
         """
         A, B = subject.A, subject.B
         request = Request(strategy=None if strategy is None else parse(strategy), choices=choices)
-        numbers = None if thresholds is None else self._changed(describe(subject.queue.device), A.dtype.name, thresholds)
+        device, dtype = describe(subject.queue.device), A.dtype.name
+        numbers = None if thresholds is None else self._changed_thresholds(device, dtype, thresholds)
 
-        def make() -> list[cl.Event]:
-            subject.C = None  # its memory is free for the next
+        def compute() -> list[cl.Event]:
+            """Compute the product, and return the events of its values."""
+            subject.C = None  # frees the memory of the last product for the next one
             with nullcontext() if numbers is None else override_thresholds(numbers):
                 C = multiply(A, B, request)
             subject.C = csr_array.assembled(Structure.canonical(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
             return list(C.data.events)
 
-        make()
-        return make
+        compute()
+        return compute
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the answer of the closest shipped profile, or that no threshold is changed."""
-        if question == "thresholds":
-            return descent.UNTUNED
-        return default(device, self.operation, dtype, question, features, parse_choice if question == "bin" else parse).label
+        """Return the label that the closest shipped profile chooses, or "untuned" for thresholds."""
+        return descent.UNTUNED if question == "thresholds" else super().default(device, dtype, question, features)
 
     @override
     def verify(self, subject: SpgemmProblem) -> bool:
-        """Return whether the last product is one: rows sorted, without duplicates, and right when applied to a vector. Waits."""
+        """Return whether the last product has canonical rows and the right values, as applied to a vector."""
         if subject.C is None:
             return False
-        product = subject.C
-        # The facts of C are not believed: another matrix of its arrays is checked.
-        unknown = csr_array(product.parts, shape=product.shape)
+        # A new matrix of the arrays of C: its facts are not known, but found out by the check.
+        C = csr_array(subject.C.parts, shape=subject.C.shape)
         try:
-            if not unknown.has_canonical_format:
+            if not C.has_canonical_format:
                 return False
         except ValueError:
             return False
         x, expected, scale = subject.applied
-        return bool(np.all(np.abs(unknown @ x - expected) <= 1e3 * np.finfo(product.dtype).eps * scale))
+        return bool(np.all(np.abs(C @ x - expected) <= 1e3 * np.finfo(C.dtype).eps * scale))

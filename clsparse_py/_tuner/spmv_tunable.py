@@ -1,29 +1,37 @@
-"""Tunables of SpMV: the binning scheme, and the kernel of each bin."""
+"""Tuning of SpMV: the binning scheme, and the kernel of each bin."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
+from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._decisions.profiles import default
-from clsparse_py._device.device import Device
-from clsparse_py._operations.spmv.binning import GRANULARITIES, N_BINS, Scheme
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._device.device import Device, describe
+from clsparse_py._operations.spmv.binning import GRANULARITIES, N_BINS, Scheme, Side
+from clsparse_py._operations.spmv.builder import Builder
 from clsparse_py._operations.spmv.choose import BALANCED, Decision, KernelChoice, choose
-from clsparse_py._operations.spmv.composition import Composer
+from clsparse_py._operations.spmv.composition import CLASSES, Composer, Loads
+from clsparse_py._operations.spmv.features import inspect
 from clsparse_py._operations.spmv.kernels import Subvector
+from clsparse_py._operations.spmv.plan import SpmvPlan
 from clsparse_py._precision.arithmetic import Arithmetic
-from clsparse_py._tuner.spmv_problem import SpmvProblem, Subject
+from clsparse_py._run.dense_product import DenseProduct
+from clsparse_py._run.launch import Chain
 from clsparse_py._tuner.tunable import Tunable
 
-__all__ = ["SpmvTunable"]
+__all__ = ["Bins", "SpmvProblem", "SpmvTunable", "Subject"]
 
 #: Labels of the binning schemes.
 _SCHEMES = ("single", "fine", *(f"{name}-{U}" for name in ("coarse", "hybrid") for U in GRANULARITIES))
-#: Kernels for all rows, with the parameters that are worth trying: on GPUs, and on CPU devices.
+#: Labels of kernels for all rows; True: for devices whose lanes are loops, such as CPUs.
 _SINGLE = {
     False: (
         *("serial/128/2", "serial/256/2", "serial/512/4", "subvector2/128/1", "subvector2/128/2", "subvector2/256/4"),
@@ -48,7 +56,7 @@ _SINGLE = {
         *("adaptive/128/5", "adaptive/64/8", "nonzero_split/256/2", "merge/128/7", "vector_long/64/4"),
     ),
 }
-#: Kernels for the rows of a bin. Those of one work-group and unrolling share a launch, so there is one shape, but of cut rows.
+#: Labels of kernels for a bin; True: for devices whose lanes are loops. Kernels of one work-group and unrolling share a launch.
 _BIN = {
     False: ("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "vector_long/256/4"),
     True: (
@@ -56,63 +64,188 @@ _BIN = {
         "vector_long/256/4",
     ),
 }
-#: The granularities at which classes of bins are measured.
+#: Labels of the schemes whose bins are measured alone.
 _MEASURED = "fine", "coarse-100"
-#: A class of bins is measured if it has at least this share of the work.
+#: Least share of the work for a class of bins to be measured.
 _MIN_SHARE = 0.05
-#: At each granularity, at most so many classes are measured.
+#: Most classes of bins of a scheme that are measured.
 _MAX_CLASSES = 4
-#: Number of binned schemes that are measured whole: the most promising ones.
+#: Most binned schemes that are measured whole, the most promising ones.
 _SCHEMES_TRIED = 4
-#: A scheme is not measured if it is likely to take so many times as long as the fastest kernel for all rows.
+#: Least expected time of a scheme that is not measured, in times of the fastest kernel for all rows.
 _HOPELESS = 2.0
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A range of bins of a scheme whose rows are multiplied alone: from ``begin`` to before ``end``."""
+
+    scheme: Scheme
+    begin: int
+    end: int
+
+    @property
+    def side(self) -> Side:
+        """The only side of the scheme."""
+        return self.scheme.sides[0]
+
+    def rows(self, lengths: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the mask of a matrix's rows that fall into the range of bins, by the lengths of all rows."""
+        granularity = self.side.granularity
+        work = np.add.reduceat(lengths, np.arange(0, lengths.size, granularity))
+        bins = np.minimum(work // granularity, N_BINS - 1)
+        return np.repeat((bins >= self.begin) & (bins < self.end), granularity)[: lengths.size]
+
+
+def _with_values(matrix: Any, values: np.ndarray[Any, Any]) -> Any:
+    """Return a SciPy matrix with the structure of another one and values of its own."""
+    return type(matrix)((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+class SpmvProblem:
+    """A product ``y = A @ x`` to be measured.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        A profiling queue.
+    name : str
+    matrix : scipy.sparse.csr_array
+    dtype : str
+        The dtype of the values of A and x.
+
+    Attributes
+    ----------
+    A : csr_array
+    x, y : pyopencl.array.Array
+    features : Features
+        The features of A.
+    lengths : numpy.ndarray
+        The lengths of A's rows.
+    loads : Loads
+        The work of classes of bins.
+    single : str or None
+        The fastest kernel for all rows, once it is known.
+    composer : Composer or None
+        Composes schemes from the times of bins, once bins were measured.
+    """
+
+    def __init__(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> None:
+        if not matrix.nnz:
+            raise ValueError(f"{name}: has no entries")
+        self.queue = queue
+        self.device = describe(queue.device)
+        self.name = name
+        self.dtype = dtype
+        values = np.asarray(matrix.data, dtype)
+        host_x = np.random.default_rng(0).uniform(0.5, 1.5, matrix.shape[1]).astype(dtype)
+        self.lengths = np.diff(matrix.indptr).astype(np.int64)
+        self.loads = Loads(self.lengths)
+        # A sum of n products is off by at most n roundings of the sum of their magnitudes.
+        wide, wide_x = values.astype(np.float64), host_x.astype(np.float64)
+        self._reference = _with_values(matrix, wide) @ wide_x
+        self._tolerance = (_with_values(matrix, np.abs(wide)) @ wide_x) * (self.lengths + 4.0) * float(np.finfo(dtype).eps)
+        self.A = csr_array(_with_values(matrix, values), queue=queue)
+        self.x = cl_array.to_device(queue, host_x)
+        self.y = cl_array.zeros(queue, matrix.shape[0], np.dtype(dtype))
+        self.features = inspect(queue, self.A.shape, self.A.nnz, self.A.indptr, self.A.indices)
+        self.single: str | None = None
+        self.composer: Composer | None = None
+
+    def list_classes(self, scheme: Scheme, share: float) -> list[Bins]:
+        """Return the classes of a scheme's bins that have at least a share of the work, the largest first."""
+        weights = self.loads.of(scheme.sides[0])
+        by_work = np.argsort(-weights, kind="stable")
+        return [Bins(scheme, *CLASSES[i]) for i in by_work if weights[i] > share * weights.sum()]
+
+    def run(self, decision: Decision) -> Callable[[], list[cl.Event]]:
+        """Return a function that computes the product once, by the kernels of a decision."""
+        plan = SpmvPlan(self.A, self.features, decision)
+        plan.settle(self.A, self.x, self.y)
+        self._spoil()
+        return lambda: plan.execute(self.A, self.x, self.y)
+
+    def run_bins(self, bins: Bins, choice: KernelChoice) -> Callable[[], list[cl.Event]]:
+        """Return a function that runs a kernel once on the rows of a range of bins."""
+        decision = Decision(bins.scheme, ((choice,) * N_BINS,), "measured alone")
+        plan = SpmvPlan(self.A, self.features, decision)
+        builder = Builder(plan.inspected, Arithmetic(self.dtype, self.dtype, self.A.indptr.dtype.name), scaled=False)
+        builder.add_binned(decision, range(bins.begin, bins.end))
+        self._spoil()
+        product = DenseProduct(builder.recorder.recording(), self.queue)
+        return lambda: product.run(self.queue, (self.A.data, self.x, self.y), ())
+
+    def is_right(self, rows: np.ndarray[Any, Any] | slice = slice(None)) -> bool:
+        """Return whether the last run gave the right result in some rows, after waiting for the run."""
+        y = self.y.get(self.queue)[rows].astype(np.float64)
+        return bool(np.all(np.abs(y - self._reference[rows]) <= self._tolerance[rows]))
+
+    def _spoil(self) -> None:
+        """Fill the result with NaN, so that no value of an earlier run passes for one of the next."""
+        chain = Chain(self.queue, writes=(self.y,))
+        chain.fill(self.y, np.nan, self.y.size)
+        chain.finish(self.y)
+
+
+@dataclass
+class Subject:
+    """The subject of a question about SpMV: a whole product, or the rows of a range of bins."""
+
+    problem: SpmvProblem
+    bins: Bins | None = None
+
+    @functools.cached_property
+    def rows(self) -> np.ndarray[Any, Any] | slice:
+        """The mask of the rows of the bins, or the slice of all rows."""
+        return slice(None) if self.bins is None else self.bins.rows(self.problem.lengths)
+
+    @functools.cached_property
+    def numbers(self) -> dict[str, float]:
+        """The features of the product, or of the bins, that decision trees compare."""
+        problem = self.problem
+        numbers = problem.features.numbers(problem.device.compute_units, np.dtype(problem.dtype).itemsize)
+        if self.bins is None:
+            return numbers
+        # A bin's number is its rows' mean length.
+        mean_length = round(float(problem.lengths[self.rows].mean()))
+        middle = min(max(mean_length, self.bins.begin), self.bins.end - 1)
+        return {**numbers, "granularity": self.bins.side.granularity, "bin": middle}
 
 
 class SpmvTunable(Tunable[Subject]):
     """SpMV as the tuner takes it, see `tunable.Tunable`.
 
-    Kernels are measured on all rows and on those of classes of bins. From these a scheme with bins is composed, and those that
-    are likely to be the fastest are measured whole.
+    Kernels are measured on all rows, and on the rows of classes of bins. From these times the time of a scheme with bins is
+    estimated, and the schemes that are likely to be the fastest are measured whole.
     """
 
     operation = "spmv"
     questions = ("single", "bin", "scheme")
+    max_entries = (10**8, 10**7)
+    entry_bytes = 48
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:
-        """Return the dtypes to tune for; others take the trees of the one of their size."""
+        """Return the real dtypes of the device; other dtypes take the trees of the real one of their size."""
         return ("float64", "float32") if device.fp64 else ("float32",)
 
     @override
-    def largest(self, device: Device) -> int:
-        """Return how many nonzeros are worth trying."""
-        return min(10**7 if device.lanes_are_loops else 10**8, device.global_memory // 48)
-
-    @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> Subject:
-        """Return the problem of multiplying a matrix with a vector.
-
-        Raises
-        ------
-        MemoryError
-            The device has no room for it.
-        ValueError
-            The matrix has no entries.
-        """
+        """Return the problem of multiplying a matrix with a vector."""
         return Subject(SpmvProblem(queue, name, matrix, dtype))
 
     @override
     def subjects(self, problem: Subject, question: str) -> Sequence[Subject]:
-        """Return the product; of "bin" the classes of bins with most of the work, at two granularities."""
+        """Return the whole product, or for "bin" the classes of bins with most of the work, at two granularities."""
         if question != "bin":
             return (problem,)
         product = problem.problem
-        classes = [bins for text in _MEASURED for bins in product.parts(Scheme.parse(text), _MIN_SHARE)[:_MAX_CLASSES]]
-        return [Subject(product, bins, bins.rows(product.lengths)) for bins in classes]
+        classes = [bins for label in _MEASURED for bins in product.list_classes(Scheme.parse(label), _MIN_SHARE)[:_MAX_CLASSES]]
+        return [Subject(product, bins) for bins in classes]
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels that a device takes as they are."""
+        """Return the labels whose kernels a device builds without adaptation."""
         if question == "scheme":
             return _SCHEMES
         labels = (_SINGLE if question == "single" else _BIN)[device.lanes_are_loops]
@@ -128,44 +261,37 @@ class SpmvTunable(Tunable[Subject]):
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
         exhaustive: bool,
     ) -> tuple[str, ...]:
-        """Return the labels worth measuring: widths near the rows' lengths; schemes by the times of their bins."""
+        """Return the kernels that suit the rows' lengths, or the schemes that are likely fast by the times of their bins."""
         labels = self.configurations(device, dtype, question)
         if question != "scheme":
             return labels if exhaustive else tuple(label for label in labels if _suits(KernelChoice.parse(label), subject))
         problem = subject.problem
-        of_all = [times for _, times in measured.get("single", ()) if times]
-        problem.single = min(of_all[0], key=of_all[0].__getitem__) if of_all else None
+        times = next((times for _, times in measured.get("single", ()) if times), {})
+        problem.single = min(times, key=times.__getitem__, default=None)
         problem.composer = Composer.of(problem.loads, measured.get("bin", ()))
         if exhaustive:
             return labels
         likely = {label: problem.composer.seconds(Scheme.parse(label)) for label in labels if label != "single"}
         by_time = sorted(likely, key=likely.__getitem__)
-        limit = _HOPELESS * min(of_all[0].values()) if of_all else math.inf
+        limit = _HOPELESS * min(times.values(), default=math.inf)
         return ("single", by_time[0], *(label for label in by_time[1:_SCHEMES_TRIED] if likely[label] < limit))
 
     @override
     def features(self, subject: Subject) -> dict[str, float]:
-        """Return the features of the matrix; of bins also the granularity and the bin's number, the mean length of its rows."""
+        """Return the features of the matrix; for bins also the granularity and the bin's number, the mean length of its rows."""
         return dict(subject.numbers)
 
     @override
     def parse(self, question: str, label: str) -> Scheme | KernelChoice:
-        """Return a scheme or a kernel by its label.
-
-        Raises
-        ------
-        ValueError
-            It names none.
-        """
         if question == "scheme":
             return Scheme.parse(label)
         return KernelChoice.parse(label) if question == "single" else KernelChoice.parse_for_bin(label)
 
     @override
     def prepare(self, subject: Subject, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return a function that multiplies once: by a kernel for all rows or for those of bins, or by a whole scheme.
+        """Return a function that multiplies once: by a kernel for all rows or for the rows of bins, or by a whole scheme.
 
-        A scheme takes the kernels that were measured as the fastest on this matrix, and where none was, those of the profile.
+        A scheme takes the kernels that were measured as the fastest on this matrix, else the kernels of the profile.
         """
         problem = subject.problem
         if question == "bin" and subject.bins is not None:
@@ -175,18 +301,12 @@ class SpmvTunable(Tunable[Subject]):
         return problem.run(_compose(problem, Scheme.parse(label)))
 
     @override
-    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the label that the closest shipped profile chooses."""
-        return default(device, self.operation, dtype, question, features).label
-
-    @override
     def verify(self, subject: Subject) -> bool:
-        """Return whether the last run on this subject gave the right result. Waits."""
-        return subject.problem.right(subject.rows)
+        return subject.problem.is_right(subject.rows)
 
 
 def _is_legal(choice: KernelChoice, device: Device, dtype: str) -> bool:
-    """Return whether a device takes a kernel as it is asked for, without adaptation."""
+    """Return whether a device builds a kernel with the sizes of its label, without adaptation."""
     record = choice.record(device, Arithmetic(dtype, dtype), scaled=False)
     requested = {"work_group": choice.work_group, "items": choice.items}
     if isinstance(record, Subvector):
@@ -195,25 +315,20 @@ def _is_legal(choice: KernelChoice, device: Device, dtype: str) -> bool:
 
 
 def _suits(choice: KernelChoice, subject: Subject) -> bool:
-    """Return whether a kernel may be the fastest: no work-item has very long rows alone, nor have most nothing to do."""
-    numbers = subject.numbers
-    mean = longest = numbers["mean"]
-    if subject.bins is not None:
-        lengths = subject.problem.lengths[subject.rows]
-        mean, longest = float(lengths.mean()), float(lengths.max())
-    else:
-        longest = numbers["longest"]
+    """Return whether a kernel may be the fastest: no work-item has very long rows alone, nor are most work-items idle."""
     if choice.name in BALANCED:
         return True
+    lengths = subject.problem.lengths[subject.rows]
+    mean, longest = float(lengths.mean()), float(lengths.max())
     if choice.name == "vector_long":
         return mean >= 1024 or (subject.bins is not None and longest >= 1 << 14)
-    # A core has as much to do with one row as with another; lanes wait for each other.
+    # Lanes of a GPU wait for the longest row among them; a core does not.
     max_per_lane = 4096 if subject.problem.device.lanes_are_loops else 64
     return choice.lanes <= 4 * mean + 2 and mean <= max_per_lane * choice.lanes and longest <= 64 * max_per_lane * choice.lanes
 
 
 def _compose(problem: SpmvProblem, scheme: Scheme) -> Decision:
-    """Return the kernels of a scheme as a whole."""
+    """Return the decision for a scheme: the fastest measured kernel of each bin, else the untuned one."""
     untuned = choose(problem.features, problem.device, str(scheme), None, problem.dtype)
     if scheme.name == "single":
         kernel = KernelChoice.parse(problem.single) if problem.single else untuned.kernels[0][0]

@@ -1,9 +1,9 @@
-"""Tunable of SpTRANS: the methods to try, and their limits."""
+"""Tuning of SpTRANS: the methods to try, and their limits."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py._arrays.csr import csr_array
-from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.transpose.choose import STRATEGIES, Strategy, features_of, parse
@@ -34,19 +33,19 @@ class TransposeProblem:
     queue : pyopencl.CommandQueue
     host : scipy.sparse.csr_array
     A : csr_array
-        The same on the device.
-    found : TransposedArrays, optional
-        What the last run made.
+        The matrix on the device.
+    transposed : TransposedArrays, optional
+        The transposed matrix of the last run.
     """
 
     name: str
     queue: cl.CommandQueue
     host: Any
     A: csr_array
-    found: TransposedArrays | None = None
+    transposed: TransposedArrays | None = None
 
     @functools.cached_property
-    def wanted(self) -> Any:
+    def reference(self) -> Any:
         """SciPy's transposed matrix."""
         return self.host.T.tocsr()
 
@@ -57,28 +56,12 @@ class SpTransTunable(Tunable[TransposeProblem]):
     operation = "transpose"
     questions = ("method",)
     waits = True
-
-    @override
-    def dtypes(self, device: Device) -> tuple[str, ...]:
-        """Return the dtypes to tune for: values are moved, so only their bytes count."""
-        return ("any",)
-
-    @override
-    def largest(self, device: Device) -> int:
-        """Return how many nonzeros are worth trying."""
-        return min(3 * 10**6 if device.lanes_are_loops else 3 * 10**7, device.global_memory // 128)
+    max_entries = (3 * 10**7, 3 * 10**6)
+    entry_bytes = 128
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> TransposeProblem:
-        """Return the problem of transposing a matrix.
-
-        Raises
-        ------
-        MemoryError
-            The device has no room for it.
-        ValueError
-            There is nothing to move, or so little that no method is chosen.
-        """
+        """Return the problem of transposing a matrix, unless it is so small that one launch transposes it."""
         if not matrix.nnz:
             raise ValueError(f"{name}: has no entries")
         A = csr_array(matrix, queue=queue)
@@ -88,55 +71,47 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return all strategies, of which any device takes any."""
+        """Return the labels of all strategies: every device runs each of them."""
         return STRATEGIES
 
     @override
     def features(self, problem: TransposeProblem) -> dict[str, float]:
-        """Return the features that are known before the device is asked."""
         return features_of(problem.A, problem.A.dtype.itemsize)
 
     @override
     def parse(self, question: str, label: str) -> Strategy:
-        """Return a strategy by its label.
-
-        Raises
-        ------
-        ValueError
-            It names none.
-        """
         return parse(label)
 
     @override
     def prepare(self, problem: TransposeProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return a function that transposes the matrix by a strategy, as a plain call does. Its first call builds kernels."""
+        """Build the kernels of a strategy, and return a function that transposes the matrix by them as a plain call does."""
         A, strategy = problem.A, parse(label)
 
         def transpose() -> list[cl.Event]:
-            problem.found = None  # its memory is free for the next
-            # A fresh structure, so that no result of the last run is known.
+            """Transpose the matrix, and return the events of the launches."""
+            problem.transposed = None  # frees the memory of the last result for the next one
+            # A fresh structure does not know the last result.
             fresh = Matrix.assembled(A.structure.copied(A.queue, A.indices, A.indptr), A.data)
             values = allocate_result(A, "values", A.nnz, A.data.dtype)
             chain = Chain(problem.queue, A.data, A.indices, A.indptr)
             pattern, _ = attempt(chain, fresh, True, values, strategy, {})
             chain.finish(values)
-            problem.found = TransposedArrays(pattern.indptr, pattern.indices, values)
+            problem.transposed = TransposedArrays(pattern.indptr, pattern.indices, values)
             return list(values.events)
 
         transpose()
         return transpose
 
     @override
-    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the strategy of the closest shipped profile."""
-        return default(device, self.operation, dtype, question, features).label
-
-    @override
     def verify(self, problem: TransposeProblem) -> bool:
-        """Return whether the last run gave SciPy's result, bit by bit. Waits."""
-        if problem.found is None:
+        """Return whether the last run transposed the matrix as SciPy does, bit by bit, after waiting for the run."""
+        transposed, reference = problem.transposed, problem.reference
+        if transposed is None:
             return False
         problem.queue.finish()
-        result, reference = problem.found, problem.wanted
-        pairs = ((result.indptr, reference.indptr), (result.indices, reference.indices), (result.moved, reference.data))
+        pairs = (
+            (transposed.indptr, reference.indptr),
+            (transposed.indices, reference.indices),
+            (transposed.moved, reference.data),
+        )
         return all(np.array_equal(array.get(), expected) for array, expected in pairs)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyopencl as cl
 
+from clsparse_py._decisions import profiles
 from clsparse_py._device.device import Device
 
 __all__ = ["OPERATIONS", "Tunable", "tunables"]
@@ -27,26 +28,32 @@ OPERATIONS = tuple(_DECLARED)
 
 
 class Tunable(Protocol[Problem]):
-    """An operation that can be tuned. Operations derive from it, for the sake of the methods that have a body here.
+    """An operation that can be tuned; a class of each operation derives from this one.
 
     An operation has *questions*, each answered by a decision tree over *features*. An answer is a *label*, which names a
     configuration: a method, or a kernel with its parameters. A *problem*, made of a matrix, is what configurations are measured
-    on; a *subject* is the problem or a part of it that a question is asked of. Only the operation knows what is inside.
+    on; a *subject* is the problem, or a part of the problem, that a question is asked about. The tuner looks into neither.
 
     Attributes
     ----------
     operation : str
-        Its name in a profile.
+        The operation's name in a profile.
     questions : tuple of str
-        In the order in which they are to be tuned: answers to one may use those to the ones before it.
+        The questions in the order of tuning: an answer may depend on the answers to earlier questions.
     waits : bool
-        Whether a run waits for the device inside, so that the host's clock tells what a caller feels, not that of the events.
+        Whether a run waits for the device itself, so that the host's clock measures the time of a call, and the events do not.
+    max_entries : tuple of int
+        Entries of the largest matrix to tune with: on GPUs, and on devices whose lanes are loops.
+    entry_bytes : int
+        Device memory of an entry of the largest matrix, in bytes.
     descents : tuple of str
-        Those of the questions that ask for numbers which are the same for all matrices: they are found by `tuning.descent`, and
-        go into a profile as thresholds.
+        The questions that ask for numbers which are the same for all matrices: `_tuner.descent` answers these, and a profile
+        holds the answers as thresholds.
     """
 
     waits: ClassVar[bool] = False
+    max_entries: ClassVar[tuple[int, int]] = (10**8, 10**8)
+    entry_bytes: ClassVar[int] = 64
     descents: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -54,41 +61,42 @@ class Tunable(Protocol[Problem]):
     @property
     def questions(self) -> tuple[str, ...]: ...
 
-    def dtypes(self, device: Device) -> tuple[str, ...]:
-        """Return the dtypes to tune for on a device; ("any",) where values make no difference."""
+    def dtypes(self, device: Device) -> tuple[str, ...]:  # noqa: ARG002 - some operations ask the device
+        """Return the dtypes to tune for on a device; ("any",) if the dtype of values makes no difference."""
+        return ("any",)
 
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> Problem:
-        """Return a problem made of a ``scipy.sparse.csr_array``, on the device; ``queue`` is to be a profiling one.
+        """Return the problem that a ``scipy.sparse.csr_array`` makes, with its arrays on the device of a profiling queue.
 
         Raises
         ------
         MemoryError
-            The device has no room for it.
+            The problem does not fit the device's memory.
         ValueError
-            The operation has nothing to do there, as to multiply a matrix with itself that is not square.
+            The operation has nothing to do with the matrix, or so much that it takes too long.
         """
 
     def largest(self, device: Device) -> int:
-        """Return how many nonzeros of a matrix are worth trying at most, whatever the memory allows."""
-        return min(10**8, device.global_memory // 64)
+        """Return the number of entries of the largest matrix to tune with on a device."""
+        return min(self.max_entries[device.lanes_are_loops], device.global_memory // self.entry_bytes)
 
-    def subjects(self, problem: Problem, question: str) -> Sequence[Problem]:  # noqa: ARG002 - that of one question
-        """Return the subjects of a question: mostly the problem itself; for questions about bins, each bin."""
+    def subjects(self, problem: Problem, question: str) -> Sequence[Problem]:  # noqa: ARG002 - some operations ask the question
+        """Return the subjects of a question: the problem itself, or its bins for a question about bins."""
         return (problem,)
 
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels that are legal on a device, the default for any features among the first."""
+        """Return the labels of a question that are legal on a device, the likely defaults first."""
 
     def promising(
         self,
         device: Device,
         dtype: str,
-        subject: Problem,  # noqa: ARG002 - here all are
+        subject: Problem,  # noqa: ARG002 - by default all labels are measured
         question: str,
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],  # noqa: ARG002
         exhaustive: bool,  # noqa: ARG002
     ) -> tuple[str, ...]:
-        """Return the labels that are worth measuring on a subject, given what was measured of the questions before this one.
+        """Return the labels that are worth measuring on a subject, in view of the measurements of earlier questions.
 
         Parameters
         ----------
@@ -96,48 +104,49 @@ class Tunable(Protocol[Problem]):
         subject : Problem
         question : str
         measured : mapping
-            By question, for each of this problem's subjects: its features, and seconds by label.
+            For each earlier question, of each subject of this problem: its features, and seconds by label.
         exhaustive : bool
-            Whether all that could win is to be measured, for an oracle.
+            Whether every label that could win is measured, as for an oracle.
         """
         return self.configurations(device, dtype, question)
 
     def around(self, device: Device, dtype: str, subject: Problem, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
-        """Return the labels one step of a descent away from a label, as far as the subject is made otherwise by them."""
+        """Return the labels one step of a descent away from a label that change the kernels of the subject."""
         return ()
 
     def features(self, subject: Problem) -> dict[str, float]:
-        """Return the numbers that decision trees compare, as they are known when the operation has to decide."""
+        """Return the features of a subject by name: the numbers that decision trees compare."""
 
     def parse(self, question: str, label: str) -> object:
-        """Return the meaning of a label.
+        """Return the configuration that a label of a question names.
 
         Raises
         ------
         ValueError
-            It is none of this question's.
+            The question has no such label.
         """
 
     def prepare(self, subject: Problem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Build a configuration for a subject and return what enqueues it once on the problem's queue.
+        """Build a configuration for a subject, and return the function that enqueues one run on the problem's queue.
 
-        What is returned gives the events of its commands, whose times by the device's clock add up to that of the run.
+        The function returns the events of the run's commands, by which the device's clock times the run.
 
         Raises
         ------
         BuildError, MemoryError, ValueError, pyopencl.Error
-            The device does not build or run it, or it does not suit this subject: it is recorded and skipped.
+            The device does not build or run the configuration, or it does not suit this subject: it is recorded and skipped.
         """
 
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the label that is chosen untuned, by the closest shipped profile."""
+        """Return the label that the closest shipped profile chooses for some features, as on a device that was never tuned."""
+        return profiles.default(device, self.operation, dtype, question, features).label
 
     def verify(self, subject: Problem) -> bool:
-        """Return whether the last run on this subject gave the right result. Waits."""
+        """Return whether the last run on a subject gave the right result, after waiting for the run."""
 
 
 def tunables(operations: Iterable[str] = OPERATIONS) -> dict[str, Tunable[Any]]:
-    """Return the tunables by operation: of all `OPERATIONS`, or of the named ones."""
+    """Return a new `Tunable` of each operation, by the operation's name."""
     by_operation: dict[str, Tunable[Any]] = {}
     for operation in operations:
         module, name = _DECLARED[operation].split(":")

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-# Friendships in a karate club (Zachary 1977, Figure 1): each member's friends of a higher number.
+#: Friendships in a karate club (Zachary 1977, Figure 1): the friends of a higher number, by the number of a member.
 _KARATE = {
     1: (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 18, 20, 22, 32),
     2: (3, 4, 8, 14, 18, 20, 22, 31),
@@ -44,16 +44,16 @@ _KARATE = {
 
 
 def karate() -> sp.coo_array:
-    """Return who met whom in a karate club."""
+    """Return the adjacency matrix of the friendships in a karate club."""
     pairs = [(a - 1, b - 1) for a, friends in _KARATE.items() for b in friends]
     row, col = np.array(pairs + [(b, a) for a, b in pairs]).T
     return sp.coo_array((np.ones(row.size), (row, col)), shape=(34, 34))
 
 
 def plate(nx: int = 40, ny: int = 20) -> sp.csr_array:
-    """Return the stiffness of a plate with a hole: plane stress, square bilinear elements, steel in GPa.
+    """Return the stiffness matrix of a plate with a hole: plane stress, square bilinear elements, steel in GPa.
 
-    Two displacements a node; nodes inside the hole are left out, and the left edge is clamped.
+    A node has two displacements; nodes inside the hole are left out, and the left edge is clamped.
     """
     modulus, nu = 210.0, 0.3
     elasticity = modulus / (1 - nu**2) * np.array([[1, nu, 0], [nu, 1, 0], [0, 0, (1 - nu) / 2]])
@@ -68,6 +68,7 @@ def plate(nx: int = 40, ny: int = 20) -> sp.csr_array:
         element += strain.T @ elasticity @ strain / 4
 
     def node(i: int, j: int) -> int:
+        """Return the number of the node in column i and row j of the grid."""
         return i * (ny + 1) + j
 
     size = 2 * (nx + 1) * (ny + 1)
@@ -75,10 +76,10 @@ def plate(nx: int = 40, ny: int = 20) -> sp.csr_array:
     for i, j in product(range(nx), range(ny)):
         if np.hypot(i + 0.5 - nx / 2, j + 0.5 - ny / 2) >= ny / 4:
             nodes = (node(i, j), node(i + 1, j), node(i + 1, j + 1), node(i, j + 1))
-            row += [2 * each + axis for each in nodes for axis in (0, 1)]
+            row += [2 * number + axis for number in nodes for axis in (0, 1)]
     unknowns = np.array(row).reshape(-1, 8, 1)
-    where = (np.broadcast_to(each, (len(unknowns), 8, 8)).ravel() for each in (unknowns, unknowns.swapaxes(1, 2)))
-    whole = sp.csr_array((np.tile(element.ravel(), len(unknowns)), tuple(where)), shape=(size, size))
+    places = (np.broadcast_to(axis, (len(unknowns), 8, 8)).ravel() for axis in (unknowns, unknowns.swapaxes(1, 2)))
+    whole = sp.csr_array((np.tile(element.ravel(), len(unknowns)), tuple(places)), shape=(size, size))
     free = np.flatnonzero((np.diff(whole.indptr) > 0) & (np.arange(size) >= 2 * (ny + 1)))
     stiffness = whole[free][:, free]
     stiffness.data = np.round(stiffness.data, 6)
@@ -94,21 +95,23 @@ def assignment_lp(n: int = 8) -> sp.coo_array:
     x = {(i, j): i * n + j for i, j in product(range(n), repeat=2)}
     y = {key: n * n + number for number, key in enumerate(product(combinations(range(n), 2), permutations(range(n), 2)))}
 
-    def both(i: int, j: int, k: int, l: int) -> int:  # noqa: E741 - the problem's own indices
+    def pair(i: int, j: int, k: int, l: int) -> int:  # noqa: E741 - the problem's own indices
+        """Return the number of the unknown y that stands for x[i, j] x[k, l]."""
         return y[(i, k), (j, l)] if i < k else y[(k, i), (l, j)]
 
     rows = [{x[i, j]: 1 for j in range(n)} for i in range(n)] + [{x[i, j]: 1 for i in range(n)} for j in range(n)]
     for i, j, other in product(range(n), repeat=3):
         if other != i:
-            rows.append({x[i, j]: -1} | {both(i, j, other, column): 1 for column in range(n) if column != j})
+            rows.append({x[i, j]: -1} | {pair(i, j, other, column): 1 for column in range(n) if column != j})
         if other != j:
-            rows.append({x[i, j]: -1} | {both(i, j, row, other): 1 for row in range(n) if row != i})
+            rows.append({x[i, j]: -1} | {pair(i, j, row, other): 1 for row in range(n) if row != i})
     row = np.repeat(np.arange(len(rows)), [len(entries) for entries in rows])
-    col, data = (np.array(part) for part in zip(*(pair for entries in rows for pair in entries.items()), strict=True))
+    col, data = (np.array(part) for part in zip(*(entry for entries in rows for entry in entries.items()), strict=True))
     return sp.coo_array((data, (row, col)), shape=(len(rows), len(x) + len(y)))
 
 
 def _primes(n: int) -> list[int]:
+    """Return the primes up to n."""
     return [k for k in range(2, n + 1) if all(k % d for d in range(2, int(k**0.5) + 1))]
 
 
@@ -134,7 +137,7 @@ def divisibility(n: int = 2000) -> sp.coo_array:
     return sp.coo_array((np.ones(row.size), (row, col)), shape=(n, n))
 
 
-#: Field and symmetry are those in which the file is written.
+#: The function, the field, the symmetry and the comment of every sample file by name.
 SAMPLES: dict[str, tuple[Callable[[], sp.sparray], str, str, str]] = {
     "karate": (karate, "pattern", "symmetric", "social network: friendships in a karate club"),
     "plate": (plate, "real", "symmetric", "finite elements: elastic plate with a hole"),
@@ -146,11 +149,11 @@ SAMPLES: dict[str, tuple[Callable[[], sp.sparray], str, str, str]] = {
 
 
 def main() -> None:
-    """Write them all."""
-    for name, (make, field, symmetry, what) in SAMPLES.items():
+    """Write the files of all sample matrices."""
+    for name, (make, field, symmetry, comment) in SAMPLES.items():
         text = io.BytesIO()
-        scipy.io.mmwrite(text, make(), comment=what, field=field, symmetry=symmetry)
-        # No time stamp: the same matrix gives the same file.
+        scipy.io.mmwrite(text, make(), comment=comment, field=field, symmetry=symmetry)
+        # Without a time stamp the same matrix gives the same file.
         (Path(__file__).parent / f"{name}.mtx.gz").write_bytes(gzip.compress(text.getvalue(), 9, mtime=0))
 
 

@@ -60,10 +60,10 @@ REFUSED = cl.status_code.BUILD_PROGRAM_FAILURE
 
 
 def test_what_the_compiler_said_is_told_apart_from_what_is_around_it() -> None:
-    assert refusals.said_by(Verdict(REFUSED, LOG)) == "1:1: error: no such\nfailed"
-    assert refusals.said_by(Verdict(REFUSED, LOG.replace("1:1: error: no such\nfailed", ""))) == ""
-    assert refusals.said_by(Verdict(-46, "clCreateKernel failed: INVALID_KERNEL_NAME")) == ""
-    assert refusals.said_by(Verdict(REFUSED, f"{FAILED} - planted")) == f"{FAILED} - planted"
+    assert refusals.extract_log(Verdict(REFUSED, LOG)) == "1:1: error: no such\nfailed"
+    assert refusals.extract_log(Verdict(REFUSED, LOG.replace("1:1: error: no such\nfailed", ""))) == ""
+    assert refusals.extract_log(Verdict(-46, "clCreateKernel failed: INVALID_KERNEL_NAME")) == ""
+    assert refusals.extract_log(Verdict(REFUSED, f"{FAILED} - planted")) == f"{FAILED} - planted"
 
 
 @pytest.mark.parametrize(

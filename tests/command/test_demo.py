@@ -171,15 +171,15 @@ def test_an_operation_that_fails_leaves_the_others(
 
 def test_a_kernel_that_writes_nothing_is_found() -> None:
     A = sp.csr_array(np.eye(3))
-    assert np.isnan(demo._error(A, np.ones(3), np.full(3, np.nan)))
-    assert demo._error(A, np.ones(3), np.ones(3)) == 0
-    assert demo._error(A, np.ones(3), np.array([1, 1, 1 + 1e-12])) > 1
+    assert np.isnan(demo._product_error(A, np.ones(3), np.full(3, np.nan)))
+    assert demo._product_error(A, np.ones(3), np.ones(3)) == 0
+    assert demo._product_error(A, np.ones(3), np.array([1, 1, 1 + 1e-12])) > 1
 
 
 def test_nan_and_inf_of_the_matrix_are_right_where_scipy_has_them() -> None:
     A = sp.csr_array(np.diag([np.nan, np.inf, 1]))
-    assert demo._error(A, np.ones(3), np.array([np.nan, np.inf, 1])) == 0
-    assert not demo._error(A, np.ones(3), np.array([0, np.inf, 1])) <= 1
+    assert demo._product_error(A, np.ones(3), np.array([np.nan, np.inf, 1])) == 0
+    assert not demo._product_error(A, np.ones(3), np.array([0, np.inf, 1])) <= 1
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 3)])

@@ -44,14 +44,14 @@ def test_lanes_were_seen_to_exchange(queue: cl.CommandQueue) -> None:
     if "cl_khr_subgroup_shuffle" in queue.device.extensions.split():
         assert result.lanes == "sub_group"
     if result.lane_width > 1:
-        assert capabilities._exchanges(queue.context, queue.device, queue, result)
+        assert capabilities._exchanges(queue, result)
     # A way that is not there is found not to work, without an error.
     for lanes in ("bpermute", "ptx", "sub_group"):
         if lanes != result.lanes:
-            assert not capabilities._exchanges(queue.context, queue.device, queue, Portability(lanes, 4096 * 1024))
+            assert not capabilities._exchanges(queue, Portability(lanes, 4096 * 1024))
     if result.lanes == "local":
         wrong = Portability("sub_group", 2)
-        assert not capabilities._exchanges(queue.context, queue.device, queue, wrong)
+        assert not capabilities._exchanges(queue, wrong)
 
 
 def test_kernels_exchange_lanes_where_the_device_does(queue: cl.CommandQueue) -> None:
@@ -95,7 +95,7 @@ def test_what_another_version_kept_of_probing_is_found_anew(
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path))
     # So that probing alone keeps something.
     monkeypatch.setattr(programs, "has_src_build_cache", lambda _: True)
-    monkeypatch.setattr(programs.driver_cache, "look_through", lambda: None)
+    monkeypatch.setattr(programs.driver_cache, "remove_truncated", lambda: None)
     result = capabilities.probe(queue.device)
     (path,) = tmp_path.iterdir()
     whole = content = json.loads(cache.read(path.name) or b"")

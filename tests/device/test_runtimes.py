@@ -17,7 +17,7 @@ from clsparse_py import NoDeviceError
 from clsparse_py._device import device, runtimes
 from clsparse_py._ground import cache_dirs
 
-INTEL = runtimes.intel()
+INTEL = runtimes.find_intel()
 needs_intel = pytest.mark.skipif(INTEL is None, reason="pip has not installed Intel's runtime here")
 PRINT_PLATFORMS = "print(*(platform.name for platform in cl.get_platforms()), sep='\\n')"
 
@@ -69,7 +69,10 @@ def test_the_users_choice_of_runtimes_stays(monkeypatch: pytest.MonkeyPatch) -> 
     runtimes.register()
     assert dict(os.environ) == before
     monkeypatch.setattr(cl, "get_platforms", list)
-    assert f"Intel's runtime is installed ({INTEL}) and not used, as OCL_ICD_VENDORS='/empty/' names others." in runtimes.unseen()
+    assert (
+        f"Intel's runtime is installed ({INTEL}) and not used, as OCL_ICD_VENDORS='/empty/' names others."
+        in runtimes.explain_unseen()
+    )
     monkeypatch.setattr(device, "devices", list)
     with pytest.raises(NoDeviceError, match=r"no OpenCL device was found\. Intel's runtime is installed"):
         device.choose_device()
@@ -96,9 +99,9 @@ def test_what_the_system_names_is_not_named_again(tmp_path: Path, monkeypatch: p
 @needs_intel
 def test_pyopencl_that_was_asked_before_is_told(tmp_path: Path) -> None:
     ask = "import pyopencl as cl\ntry: cl.get_platforms()\nexcept cl.Error: pass\n"
-    said = run(f"{ask}from clsparse_py._device import runtimes; print(runtimes.unseen())", tmp_path)
+    said = run(f"{ask}from clsparse_py._device import runtimes; print(runtimes.explain_unseen())", tmp_path)
     assert "PyOpenCL was asked for its platforms before. Import clsparse_py first." in said[0]
-    assert run("from clsparse_py._device import runtimes; print(runtimes.unseen())", tmp_path) == [""]
+    assert run("from clsparse_py._device import runtimes; print(runtimes.explain_unseen())", tmp_path) == [""]
 
 
 @needs_intel
@@ -122,11 +125,11 @@ def test_a_folder_that_cannot_be_used_costs_no_runtime(
     if temporary:
         assert f"{INTEL}\n" in [file.read_text() for file in Path(os.environ["PYOPENCL_HOME"], ".libs").iterdir()]
         assert not caplog.records
-        assert "could not be kept" not in runtimes.unseen()
+        assert "could not be kept" not in runtimes.explain_unseen()
     else:
         assert os.environ["PYOPENCL_HOME"] == own
         assert [record.levelname for record in caplog.records] == ["WARNING"]
-        assert f"its name could not be kept in {cache}" in runtimes.unseen()
+        assert f"its name could not be kept in {cache}" in runtimes.explain_unseen()
 
 
 _USE = """
@@ -208,9 +211,9 @@ def test_a_folder_that_names_no_runtime_is_said(tmp_path: Path, ending: str) -> 
 def test_a_library_that_does_not_load_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / "libintelocl.so"
     broken.write_bytes(b"no library")
-    monkeypatch.setattr(runtimes, "intel", lambda: broken)
+    monkeypatch.setattr(runtimes, "find_intel", lambda: broken)
     monkeypatch.setattr(cl, "get_platforms", list)
-    assert f"Intel's runtime is installed ({broken}) and not used, as it does not load: {broken}: " in runtimes.unseen()
+    assert f"Intel's runtime is installed ({broken}) and not used, as it does not load: {broken}: " in runtimes.explain_unseen()
 
 
 @needs_intel
@@ -243,7 +246,7 @@ def test_elsewhere_one_sentence_says_which_runtime_to_install(monkeypatch: pytes
 
 def test_what_is_installed_is_not_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtimes, "_X86_LINUX", True)
-    monkeypatch.setattr(runtimes, "intel", lambda: None)
+    monkeypatch.setattr(runtimes, "find_intel", lambda: None)
     monkeypatch.setattr(runtimes, "_is_installed", lambda name: name == "pocl-binary-distribution")
     said = "or Intel's runtime for any x86-64 CPU (pip install intel-opencl-rt intel-cmplr-lib-rt)."
     assert runtimes.advice() == f"Install a driver for your device, {said}"

@@ -142,7 +142,7 @@ def test_a_child_that_cannot_start_is_no_verdict(tried: Callable, monkeypatch: p
     assert device.unusable(there) is None
     for executable in ("", None):
         monkeypatch.setattr(sys, "executable", executable)
-        assert trial._child("a device") is None
+        assert trial._run_child("a device") is None
 
 
 def test_a_child_starts_none(tried: Callable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,9 +77,9 @@ def environment(folder: Path, platform: str, *libraries: str, **settings: str) -
 
 if __name__ == "__main__":
     from clsparse_py._device.device import devices, unusable
-    from clsparse_py._device.runtimes import intel
+    from clsparse_py._device.runtimes import find_intel
 
-    folder, result = Path(sys.argv[1]), [library for library in (intel(),) if library]
+    folder, result = Path(sys.argv[1]), [library for library in (find_intel(),) if library]
     # Set before `devices` asks for platforms: the loader reads the folder once.
     os.environ["OCL_ICD_VENDORS"] = name_in(folder, *result)
     if not result:

@@ -21,7 +21,7 @@ from lane import Lane
 from packaging.version import Version
 from pairs import exhaustive
 
-from clsparse_py._device.runtimes import intel
+from clsparse_py._device.runtimes import find_intel
 
 ROOT = Path(__file__).parents[2]
 #: Those with code of their own, whose wheels are for one Python.
@@ -104,7 +104,7 @@ def environment_of(versions: dict[str, str], name: str) -> Path:
 
 @pytest.mark.parametrize("which", ["oldest", "newest"])
 def test_oldest_and_newest(lane: Lane, which: str, tmp_path: Path) -> None:
-    library = lane.require(intel() or runtimes.pocl(), "neither Intel's runtime nor the system's PoCL is installed")
+    library = lane.require(find_intel() or runtimes.pocl(), "neither Intel's runtime nor the system's PoCL is installed")
     versions = {"oldest": oldest, "newest": newest}[which](lane)
     named = ", ".join(f"{name} {versions[name]}" for name in COMPILED)
     if all(importlib.metadata.version(name) == versions[name] for name in COMPILED):

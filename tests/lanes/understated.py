@@ -87,7 +87,7 @@ def _limit_work_groups(work_group: int) -> None:
 
 
 def _limit_programs() -> None:
-    build, compiled = programs._kernel, programs.compile_source
+    build, compiled = programs._build_kernel, programs.compile_source
 
     def kernel_within(context: cl.Context, device: cl.Device, *record: Any) -> tuple[cl.Program, cl.Kernel]:
         program, kernel = build(context, device, *record)
@@ -101,7 +101,7 @@ def _limit_programs() -> None:
             raise _refusal(cl.status_code.BUILD_PROGRAM_FAILURE, "atomics on 64-bit integers")
         return compiled(context, device, source, options)
 
-    programs._kernel, programs.compile_source = kernel_within, compile_within
+    programs._build_kernel, programs.compile_source = kernel_within, compile_within
 
 
 def _limit_allocations() -> None:

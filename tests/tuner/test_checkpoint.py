@@ -22,8 +22,8 @@ def test_what_is_added_is_there_the_next_time(tmp_path: Path) -> None:
     first.add(one)
     first.finish("made-up", "float32", "case")
     second = Checkpoint(path)
-    assert list(second.of("made-up", "float32", "case")) == [one]
-    assert list(second.of("made-up", "float64")) == []
+    assert list(second.select("made-up", "float32", "case")) == [one]
+    assert list(second.select("made-up", "float64")) == []
     assert second.done == {("made-up", "float32", "case"): ""}
     assert Checkpoint(path, fresh=True).observations == {}
     assert not path.exists()
@@ -82,7 +82,7 @@ def test_damaged_lines_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogC
     assert "line 2 is damaged" in caplog.text
     second.add(make_observation({"a": 2e-3}, {}, case="two"))
     caplog.clear()
-    assert [operand.case for operand in Checkpoint(path).of("made-up", "float32")] == ["one", "two"]
+    assert [operand.case for operand in Checkpoint(path).select("made-up", "float32")] == ["one", "two"]
     assert caplog.text.count("is damaged") == 1
 
 
@@ -109,9 +109,9 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: py
 def test_a_stop_is_no_crash(tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
     first = Checkpoint(path)
-    first.trying("made-up", "float32", "method", "a")
+    first.note_trial("made-up", "float32", "method", "a")
     first.note_stop()
     assert Checkpoint(path).fatal == set()
-    first.trying("made-up", "float32", "method", "a")
+    first.note_trial("made-up", "float32", "method", "a")
     assert Checkpoint(path).fatal == {("made-up", "float32", "method", "a")}
     assert Checkpoint(path).fatal == {("made-up", "float32", "method", "a")}

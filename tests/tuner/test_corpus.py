@@ -27,7 +27,7 @@ def test_every_recipe_makes_a_valid_matrix_of_about_its_size(kind: str) -> None:
         for nnz in (100, 30_000):
             if not recipe.fits(nnz):
                 continue
-            made = corpus._generate(kind, recipe, place, nnz).make()
+            made = corpus._case_of(kind, recipe, place, nnz).make()
             assert made.dtype == np.float32
             assert 0 < made.nnz <= 1.5 * nnz
             claimed = made.nnz
@@ -45,7 +45,7 @@ def test_a_matrix_is_a_function_of_its_name_whatever_the_threads(monkeypatch: py
     assert len(chosen) > 5
     for case in chosen:
         first = case.make()
-        monkeypatch.setattr(corpus, "_threads", lambda: 1)
+        monkeypatch.setattr(corpus, "_count_cores", lambda: 1)
         again = case.make()
         np.testing.assert_array_equal(first.indices, again.indices)
         np.testing.assert_array_equal(first.indptr, again.indptr)

@@ -85,8 +85,8 @@ def test_what_cannot_be_built_or_is_wrong_is_recorded_and_never_taken(
     run_tuning(queue, MadeUp(), monkeypatch)
     kept = Checkpoint(path_for(describe(queue.device)))
     taken = [name for name in corpus if not name.startswith("hubs")]
-    assert [operand.case for operand in kept.of("made-up", "float32")] == taken
-    for operand in kept.of("made-up", "float32"):
+    assert [operand.case for operand in kept.select("made-up", "float32")] == taken
+    for operand in kept.select("made-up", "float32"):
         assert operand.failed == {"unbuildable": "BuildError: it does not build", "wrong": "wrong result"}
         assert set(operand.times) == {"fill/1", "fill/4", "fill/16"}
     assert {why for (_, _, case), why in kept.done.items() if case.startswith("hubs")} == {"hubs are not for this operation"}
@@ -173,7 +173,7 @@ def test_a_lost_device_ends_the_run_and_keeps_what_was_measured(
     code, said = run_tuning(queue, MadeUp(lose), monkeypatch)
     assert code == 1
     assert "does not answer any more" in said
-    assert len({operand.case for operand in Checkpoint(path_for(describe(queue.device))).of("made-up", "float32")}) == 5
+    assert len({operand.case for operand in Checkpoint(path_for(describe(queue.device))).select("made-up", "float32")}) == 5
     # What it was lost with does not get another chance.
     assert "fill/4 is left out from now on" in said
     assert Checkpoint(path_for(describe(queue.device))).fatal == {("made-up", "float32", "method", "fill/4")}
@@ -223,10 +223,10 @@ def test_what_another_process_tries_is_not_judged(
     path = path_for(describe(queue.device))
     script = """
 import pathlib, sys, time
-from clsparse_py._tuner.checkpoint import Checkpoint, alone
+from clsparse_py._tuner.checkpoint import Checkpoint, lock_measurements
 path = pathlib.Path(sys.argv[1])
-with alone(path):
-    Checkpoint(path).trying("made-up", "float32", "method", "fill/16")
+with lock_measurements(path):
+    Checkpoint(path).note_trial("made-up", "float32", "method", "fill/16")
     print("trying", flush=True)
     time.sleep(600)
 """
@@ -308,7 +308,7 @@ class Paced(clock.Clock):
     def once(self, run: Any) -> float:
         return float(run())
 
-    def samples(self, run: Any, n: int, *, by_host: bool = False) -> list[float]:
+    def time_runs(self, run: Any, n: int, *, by_host: bool = False) -> list[float]:
         assert not by_host
         self.counts[run.label] = self.counts.get(run.label, 0) + n
         return [run()] * n
@@ -373,11 +373,11 @@ def test_runs_that_wait_for_the_device_are_timed_by_the_host(queue: cl.CommandQu
 
     profiling = clock.profiling_queue(queue.context, queue.device)
     timer = clock.Clock(profiling)
-    assert min(timer.samples(run, 2, by_host=True)) > 0.01
+    assert min(timer.time_runs(run, 2, by_host=True)) > 0.01
     if timer.by_device:
-        assert min(timer.samples(run, 2)) < 0.01
+        assert min(timer.time_runs(run, 2)) < 0.01
     timer.by_device = False
-    assert min(timer.samples(run, 2)) > 0.01
+    assert min(timer.time_runs(run, 2)) > 0.01
     assert 0 < timer.overhead < 0.01
 
 

@@ -111,7 +111,7 @@ def test_small_parts_of_a_matrix_count_for_little() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (3.0, 4.0), (1e6, 1e6 + 1), (-4.0, -2.0), (12.25, 12.5), (1e-9, 1.0)])
 def test_limits_are_short_numbers_between_their_neighbours(low: float, high: float) -> None:
-    limit = training._between(low, high)
+    limit = training._short_number(low, high)
     assert low <= limit < high
     assert len(f"{limit:g}") <= 6 or low >= 1e6
 

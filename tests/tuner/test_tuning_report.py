@@ -19,7 +19,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._tuner import run, training
 from clsparse_py._tuner.checkpoint import Observation
 from clsparse_py._tuner.corpus import TEST, TRAIN
-from clsparse_py._tuner.outcome import Outcome, scores_of, whole
+from clsparse_py._tuner.outcome import Outcome, join_answers, score_answers
 from clsparse_py._tuner.training import Losses
 
 pytestmark = pytest.mark.any_platform
@@ -35,8 +35,8 @@ def outcome_of(observations: list[Observation]) -> Outcome:
         result = training.answer(asked, Leaf(asked[0].default))
         assert result is not None
         answers[question] = result
-    together = whole(observations, answers)
-    return Outcome(answers, together, scores_of(together), observations)
+    together = join_answers(observations, answers)
+    return Outcome(answers, together, score_answers(together), observations)
 
 
 def two_questions() -> list[Observation]:
@@ -116,7 +116,7 @@ def test_marks_do_not_collide_and_are_two_at_least(lowest: float, highest: float
 
     from clsparse_py._tuner import plots  # needs matplotlib
 
-    figure = plots.speed_ups({"a": {"one": lowest}, "b": {"one": highest, "untuned": 1.0}}, "made up")
+    figure = plots.plot_speed_ups({"a": {"one": lowest}, "b": {"one": highest, "untuned": 1.0}}, "made up")
     FigureCanvasAgg(figure)
     boxes = labels_of(figure)
     assert 2 <= len(boxes) <= 12
@@ -131,9 +131,9 @@ def test_a_legend_hides_nothing_and_curves_that_coincide_are_all_seen() -> None:
 
     values = [1.0, 1.1, 1.2]
     shown = {
-        "speed": plots.speed_ups({"$a$b$": {"one": 1.5, "untuned": 1.5, "$": 2.0}}, "made up"),
+        "speed": plots.plot_speed_ups({"$a$b$": {"one": 1.5, "untuned": 1.5, "$": 2.0}}, "made up"),
         "bins": plots.plot_bins([(10.0, 1.0, "$family"), (20.0, 2.0, "b$c$")], "made up"),
-        "lost": plots.distribution({"tuned": values, "untuned": values, "third": values}, "made up"),
+        "lost": plots.plot_distribution({"tuned": values, "untuned": values, "third": values}, "made up"),
     }
     for figure in shown.values():
         FigureCanvasAgg(figure)

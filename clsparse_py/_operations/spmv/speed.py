@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from clsparse_py._device.device import describe
-from clsparse_py._device.ranking import standing
+from clsparse_py._device.ranking import find_standing
 from clsparse_py._ground import cache
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._matrix.structure import Facts
@@ -73,7 +73,7 @@ def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
     ranks = [
         rank
         for description in described
-        if (rank := standing(description.name, description.platform, description.type)[1]) is not None
+        if (rank := find_standing(description.name, description.platform, description.type)[1]) is not None
     ]
     if len(ranks) == len(devices) and len({(description.type, description.compute_units) for description in described}) == 1:
         weights, measure_name = ranks, "the ranks of profiles"

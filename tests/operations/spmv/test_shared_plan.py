@@ -239,7 +239,7 @@ def test_a_device_that_was_not_measured_has_a_number_of_its_own(queue: cl.Comman
     measured: dict[str, float] = {}
     monkeypatch.setattr(speed, "describe", described)
     monkeypatch.setattr(speed, "read_speed", lambda of: measured.get(of.name))
-    monkeypatch.setattr(speed, "standing", lambda name, *_: (False, {"CPU 1": 1.2, "CPU 2": 1.0}.get(name)))
+    monkeypatch.setattr(speed, "find_standing", lambda name, *_: (False, {"CPU 1": 1.2, "CPU 2": 1.0}.get(name)))
     result, told = speed.speeds_of([gpu, cpu])
     assert result == (4 * 32 * 2000, 4 * 8 * 3000)
     assert told.startswith("compute units times lanes times clock rate: GPU 1 2.56e+05, CPU 1 9.6e+04; `clsparse tune`")

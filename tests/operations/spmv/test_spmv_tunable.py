@@ -20,8 +20,7 @@ from clsparse_py._operations.spmv.binning import GRANULARITIES, N_BINS, Scheme, 
 from clsparse_py._operations.spmv.choose import BALANCED, Decision, KernelChoice, choose
 from clsparse_py._operations.spmv.composition import CLASSES, Composer, Loads, class_of
 from clsparse_py._operations.spmv.features import Features
-from clsparse_py._tuner.spmv_problem import SpmvProblem, Subject
-from clsparse_py._tuner.spmv_tunable import SpmvTunable
+from clsparse_py._tuner.spmv_tunable import SpmvProblem, SpmvTunable, Subject
 
 TUNABLE = SpmvTunable()
 Measured = dict[str, list[tuple[Mapping[str, float], Mapping[str, float]]]]
@@ -197,7 +196,7 @@ def test_bins_of_any_shape_share_a_product(profiling: cl.CommandQueue) -> None:
         side = [KernelChoice.parse(labels[number % 4]) for number in range(N_BINS - 1)] + [KernelChoice.parse("vector_long/64/2")]
         events = problem.run(Decision(scheme, (tuple(side),) * len(scheme.sides), "made up"))()
         assert len(events) >= 4
-        assert problem.right()
+        assert problem.is_right()
 
 
 def test_rows_of_long_virtual_rows_may_be_cut(profiling: cl.CommandQueue) -> None:
@@ -211,7 +210,7 @@ def test_rows_of_long_virtual_rows_may_be_cut(profiling: cl.CommandQueue) -> Non
     for text in ("fine", "coarse-2", "coarse-5", "hybrid-3"):
         scheme = Scheme.parse(text)
         problem.run(Decision(scheme, ((KernelChoice("vector_long", 64),) * N_BINS,) * len(scheme.sides), "made up"))()
-        assert problem.right(), text
+        assert problem.is_right(), text
 
 
 def test_untuned_schemes_take_what_the_profile_says(profiling: cl.CommandQueue) -> None:

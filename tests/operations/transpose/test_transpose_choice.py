@@ -147,8 +147,8 @@ def test_all_that_is_declared_transposes(queue: cl.CommandQueue, real: np.dtype[
         assert str(TUNABLE.parse("method", label)) == label
         assert TUNABLE.prepare(problem, "method", label)()
         assert TUNABLE.verify(problem)
-    assert problem.found is not None
-    problem.found.moved.fill(0)
+    assert problem.transposed is not None
+    problem.transposed.moved.fill(0)
     assert not TUNABLE.verify(problem)
 
 
