@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -445,3 +446,23 @@ def test_multiply_says_what_is_wrong(
     sp.save_npz("a.npz", sp.csr_array(np.arange(1, 7, dtype=np.float32).reshape(2, 3)))
     assert cli.main(["multiply", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+# ---- tuning
+
+
+def test_every_option_of_tune_reaches_the_tuner(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    cli.add_tune_options(parser)
+    options = [action for action in parser._actions if action.option_strings and action.dest != "help"]
+    texts = {"budget": "3", "largest": "1000", **{name: str(tmp_path / name) for name in ("corpus", "out", "report")}}
+    line = ["tune", "--device", queue.device.name]
+    for action in options:
+        line += [action.option_strings[0], *([] if action.nargs == 0 else [texts.get(action.dest, action.dest)])]
+    reached: dict[str, Any] = {}
+    monkeypatch.setattr("clsparse_py._tuner.run.tune", lambda *_, **named: reached.update(named) or 1)
+    assert cli.main(line) == 1
+    of_tuner = {"budget": "minutes"}
+    assert set(reached) == {of_tuner.get(action.dest, action.dest) for action in options}
+    assert reached["questions"] == ("questions",)
+    assert all(reached.values())
