@@ -48,7 +48,7 @@ def _add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: fl
 
 
 class Border:
-    """The rows of a matrix that have entries, for products with all matrices of its structure.
+    """The border of a matrix: its rows that have entries. Products with matrices of its structure make these rows alone.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Border:
         self._rows = np.flatnonzero(np.diff(indptr))
         self._border: csr_array | None = None
         if 0 < self._rows.size < Thresholds.of(describe(A.queue.device)).min_whole_share * A.shape[0]:
-            # Without empty rows the entries keep their places; a product brings the values.
+            # The matrix without empty rows has the same entries in the same order; `add` brings their values.
             row_pointers = copy_to_device(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
             structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, row_pointers, facts)
             self._border = csr_array.assembled(structure, A.indices)
@@ -70,7 +70,7 @@ class Border:
 
     @door()
     def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None = None) -> None:
-        """Enqueue ``out += alpha * A @ x`` on the queue of x and out; A has the border's structure, out is contiguous."""
+        """Enqueue ``out += alpha * A @ x`` for a matrix A of the border's structure, by its rows with entries."""
         if not out.size:
             return
         if self._border is None:
@@ -83,7 +83,7 @@ class Border:
         chain.finish(out)
 
     def _locate_entries(self, A: csr_array, columns: int) -> cl_array.Array:
-        """Return the positions of the border's rows in a row-major array of a number of columns; cached."""
+        """Return the flat positions, in an array ``out`` of so many columns, of the rows in which A has entries; cached."""
         if columns not in self._places:
             positions = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)
             self._places[columns] = copy_positions(A.queue, "rows of the border", positions)

@@ -17,7 +17,7 @@ from clsparse_py._precision.arithmetic import name_of
 
 __all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit", "describe_error", "mark_as_agreed"]
 
-#: Attribute that marks an exception that all ranks raise, or a `RankError` in its place.
+#: Name of the attribute that marks an exception as raised by all ranks, by some perhaps as a `RankError`.
 _AGREED = "raised_by_all_ranks"
 
 
@@ -68,18 +68,18 @@ class Exchange(abc.ABC):
         self._bytes = sum(message.nbytes for message in self.sends.values())
 
     def start(self) -> None:
-        """Start sending the send buffers, which hold their values; no buffer is to be touched before `wait` returns."""
+        """Start sending this rank's filled send buffers to its neighbours; no buffer is to be touched before `wait` returns."""
         self._counter.messages += len(self.sends)
         self._counter.bytes += self._bytes
         self._start()
 
     @abc.abstractmethod
     def _start(self) -> None:
-        """Start sending the send buffers."""
+        """Start sending this rank's filled send buffers to its neighbours."""
 
     @abc.abstractmethod
     def wait(self) -> None:
-        """Wait until the receive buffers are filled and the send buffers may be overwritten.
+        """Wait until all neighbours' messages are in the receive buffers, and the send buffers may be overwritten.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class Communicator(abc.ABC):
     @property
     @abc.abstractmethod
     def queue(self) -> cl.CommandQueue:
-        """The queue of this rank's device."""
+        """The OpenCL command queue of this rank's device."""
 
     @abc.abstractmethod
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
@@ -142,7 +142,7 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
-        """Return the arrays of all ranks, stacked in the order of ranks; the note has the dtype and the shape."""
+        """Return the arrays of all ranks, stacked in the order of ranks; the call's note has the arrays' dtype and shape."""
 
     def stacked(self, values: np.ndarray[Any, Any], note: str = "stacked") -> np.ndarray[Any, Any]:
         """Return the arrays of all ranks, stacked in the order of ranks.
@@ -175,21 +175,21 @@ class Communicator(abc.ABC):
         """Make all other ranks raise a `RankError` when they next wait. Not collective."""
 
     def allgather(self, value: Any, note: str = "allgather") -> list[Any]:
-        """Return the objects of all ranks, in the order of ranks, on every rank."""
+        """Return, on every rank, the list of the objects ``value`` of all ranks, in the order of ranks."""
         return self.alltoall([value] * self.size, note)
 
     def gather(self, value: Any, root: int = 0, note: str = "gather") -> list[Any] | None:
-        """Return the objects of all ranks on the rank ``root``, and None on other ranks."""
+        """Return the list of the objects ``value`` of all ranks on the rank ``root``, and None on other ranks."""
         objects = [value if rank == root else None for rank in range(self.size)]
         received = self.alltoall(objects, f"{note} to rank {root}")
         return received if self.rank == root else None
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return the object of the rank ``root`` on every rank."""
+        """Return, on every rank, the object ``value`` of the rank ``root``."""
         return self.alltoall([value if self.rank == root else None] * self.size, f"broadcast from rank {root}")[root]
 
     def scatter(self, values: Sequence[Any] | None, root: int = 0) -> Any:
-        """Return the object that the rank ``root`` has for this rank."""
+        """Return this rank's object of the sequence ``values`` that the rank ``root`` gives, with an object for each rank."""
         objects = values if self.rank == root and values is not None else [None] * self.size
         return self.alltoall(objects, f"scatter from rank {root}")[root]
 
@@ -206,11 +206,11 @@ class Communicator(abc.ABC):
         return self.stacked(np.asarray(values), note).min(axis=0)
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
+        """Wait until all ranks have called this method."""
         self.stacked(np.zeros(1, np.uint8), "barrier")
 
     def agree(self, error: Exception | None = None, **facts: Any) -> None:
-        """Check that no rank has an error and that facts are the same on all ranks; if not, every rank raises, and may go on.
+        """Check that no rank has an error, and named values are the same on all ranks; if not, every rank raises, and may go on.
 
         Parameters
         ----------
@@ -240,14 +240,14 @@ class Communicator(abc.ABC):
                     raise mark_as_agreed(ValueError(message))
 
     def _require_one_call(self, notes: Sequence[str]) -> None:
-        """Raise a ValueError, on all ranks, if the ranks' notes of a collective call differ."""
+        """Raise a ValueError, on all ranks, if the notes (texts) by which ranks describe their collective call differ."""
         for rank, note in enumerate(notes):
             if note != notes[0]:
                 raise mark_as_agreed(ValueError(f"ranks do not make the same call: rank 0 {notes[0]!r}, rank {rank} {note!r}"))
 
     @contextmanager
     def agreeing(self, **facts: Any) -> Iterator[dict[str, Any]]:
-        """Make an exception of the block on one rank an error on all ranks, which may go on after the error.
+        """Make an exception in the ``with`` block of one rank an error on all ranks, which may go on after the error.
 
         `agree` follows the block. The block adds facts, which all ranks must have alike, to the dict.
         """
@@ -263,12 +263,12 @@ class Communicator(abc.ABC):
         return ValueError(f"ranks do not make the same call: rank {self.rank} waits for {wanted}, rank {source} sent {came}")
 
     def require_one_version(self) -> None:
-        """Check that all ranks run the same version of the package."""
+        """Check that all ranks run the same version of clsparse_py."""
         self.agree(None, clsparse_py_version=__version__)
 
     @contextmanager
     def together(self) -> Iterator[Self]:
-        """Make an exception that leaves the block on one rank end the waits of all other ranks, which raise a `RankError`.
+        """Make an exception that leaves one rank's ``with`` block end the waits of all other ranks, which raise a `RankError`.
 
         An exception of `agree` ends no waits: all ranks raise, and are still in step.
         """
@@ -283,7 +283,7 @@ class Communicator(abc.ABC):
 
 
 def mark_as_agreed(error: Exception) -> Exception:
-    """Return an error, marked as raised by all ranks, or by some as a `RankError`: the ranks are still in step."""
+    """Return an error marked as raised by all ranks, by some as a `RankError`, so that the ranks count as still in step."""
     setattr(error, _AGREED, True)
     return error
 
@@ -294,7 +294,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def check_time_limit(seconds: Any) -> float:
-    """Return a time limit in seconds as a float.
+    """Return a user's time limit in seconds as a float, checked to be positive.
 
     Raises
     ------

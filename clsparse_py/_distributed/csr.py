@@ -141,7 +141,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         columns: Division | None = None,
         queue: cl.CommandQueue | None = None,
     ) -> Self:
-        """Return the matrix over ranks of a matrix that one rank has whole.
+        """Divide a matrix that one rank has whole among all ranks, and return the matrix over ranks.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         remote: device_array,
         halo: np.ndarray[Any, Any],
     ) -> Self:
-        """Return the matrix over ranks with the given parts, which are not checked; every rank gives its own.
+        """Return the matrix over ranks made of each rank's local and remote part, which are not checked.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def _set_parts(
         self, comm: Communicator, rows: Division, columns: Division, local: device_array, remote: device_array, halo: Halo
     ) -> None:
-        """Set this rank's parts of the matrix, and the attributes that follow from the parts."""
+        """Set this rank's local part, remote part and halo of the matrix, and the attributes that follow from these."""
         self.comm, self.rows, self.columns = comm, rows, columns
         self.local, self.remote, self.halo = local, remote, halo
         self.queue: cl.CommandQueue = local.queue
@@ -208,18 +208,18 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
+        """The dtype of the matrix's values."""
         return self.local.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions, 2."""
+        """The number of dimensions of the matrix, 2."""
         return 2
 
     @property
     @collective
     def nnz(self) -> int:
-        """The number of stored entries of all ranks."""
+        """The number of stored entries of the matrix, of all ranks together."""
         if self._nnz is None:
             self._nnz = int(self.comm.sum(np.int64(self.local.nnz + self.remote.nnz)))
         return self._nnz
@@ -247,7 +247,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     @property
     @override
     def begin(self) -> int:
-        """The number of this rank's first row."""
+        """The number, in the whole matrix, of this rank's first row."""
         return int(self.rows.part(self.comm.rank).start)
 
     @property
@@ -260,30 +260,30 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def around(
         self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
     ) -> tuple[Callable[[], object], ...]:
-        """Return two functions: one gathers and sends entries of x, the other adds the product with received entries to y."""
+        """Return two functions: one sends entries of x to other ranks, the other adds the product with received entries to y."""
         fetching, border = self.halo.get_fetch(x), self._get_border()
 
         def end() -> None:
-            """Add the product of the remote part with the received entries of x to y."""
-            # On the queue of the solver: passes over vectors take no notice of events.
+            """Add the product of this rank's remote part with the entries of x received from other ranks to y."""
+            # The product runs on the solver's queue, as the solver's passes over vectors wait for no events.
             border.add(self.remote, fetching.finish().with_queue(queue), y, alpha)
 
         return functools.partial(fetching.start, x), end
 
     @override
     def raise_alike(self, error: Exception) -> NoReturn:
-        """Raise an error on every rank; all ranks have the error, and may go on."""
+        """Raise an error that every rank has, on all ranks, which stay in step and may go on."""
         self.comm.agree(error)
         raise error
 
     @override
     @collective
     def whole(self) -> Any:
-        """Return the matrix on every rank, as a `scipy.sparse.csr_array`."""
+        """Return the whole matrix on every rank, as a `scipy.sparse.csr_array`."""
         return self.comm.broadcast(self.gather())
 
     def by_root(self, function: Callable[[Any], Any]) -> Self:
-        """Return the matrix over ranks of a function's result for the whole SciPy matrix, on rank 0; the shape is the same."""
+        """Call a function of the whole SciPy matrix on rank 0, and return its result, of the same shape, divided among ranks."""
         whole = self.gather()
         with self.comm.agreeing():
             matrix = None if whole is None else function(whole)
@@ -291,12 +291,12 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @override
     def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
-        """Return the block Jacobi preconditioner, of a preconditioner of each rank's own block; for `clsparse_py.linalg`."""
+        """Return the block Jacobi preconditioner, made by ``preconditioner`` of each rank's diagonal block; for solvers."""
         return by_blocks(self, preconditioner)
 
     @override
     def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[..., Any]) -> Hierarchy:
-        """Return the hierarchy of smoothed aggregation over ranks; for `clsparse_py.amg.smoothed_aggregation_solver`."""
+        """Return the matrix's multigrid hierarchy over ranks, for `clsparse_py.amg.smoothed_aggregation_solver`."""
         return set_up(self, B, read)
 
     # ---- products
@@ -337,7 +337,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return y
 
     def _get_border(self) -> Border:
-        """Return the `Border` of the remote part, made at the first call."""
+        """Return the `Border` of the remote part, its rows that have entries; made at the first call."""
         if self._border is None:
             self._border = Border(self.remote)
         return self._border
@@ -374,7 +374,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return matrix
 
     def _map_values(self, step: str, apply: Callable[[device_array], Any]) -> Self:
-        """Return the matrix with the values that a function makes of both parts; its history ends with the step."""
+        """Return the matrix of values that ``apply`` makes of the local and the remote part; its history ends with ``step``."""
         matrix = self.mapped(apply, apply)
         matrix.history = extend_history(step, self)
         return matrix
@@ -431,7 +431,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @collective
     def diagonal(self, k: int = 0) -> vector:
-        """Return the k-th diagonal, divided as the rows of its entries; duplicates are added up.
+        """Return the matrix's k-th diagonal as a vector divided as the rows of its entries; duplicates are added up.
 
         Parameters
         ----------

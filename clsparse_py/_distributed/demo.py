@@ -61,7 +61,7 @@ class Shown(NamedTuple):
 
 
 def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Shown:
-    """Return this rank's row of the demo's table: its share of the matrix, and the times and the error of products."""
+    """Return this rank's row of the demo's table: the size of its share of the matrix, and the time and error of products."""
     part = division.part(comm.rank)
     S = grid_rows(n, part.start, part.stop)
     A = csr_array(S, comm, rows=division)
@@ -71,7 +71,7 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
     error = np.abs((A @ x).own.get() - S @ x_of_all).max(initial=0)
 
     def time_product(product: Any) -> float:
-        """Return the mean seconds of a product over the repeats."""
+        """Return the mean seconds of a call of ``product``, on all ranks at once, over the repeats."""
         product()
         A.queue.finish()
         comm.barrier()
@@ -89,7 +89,7 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
 
 
 def _format_table(shown: Sequence[Shown], n: int, how: str) -> str:
-    """Return the demo's table as text, a row for each rank."""
+    """Return the demo's table of shares, times and errors as text, a row for each rank."""
     rows = [
         (str(rank), row.device, f"{row.rows:,}", f"{row.entries:,}", f"{row.halo:,} of {row.neighbours}",
          f"{row.seconds * 1e3:.3f}", f"{row.alone * 1e3:.3f}", f"{row.error:.1e}")
@@ -100,7 +100,7 @@ def _format_table(shown: Sequence[Shown], n: int, how: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo, and return the exit code."""
+    """Run the demo of a product over ranks by arguments of the command line, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m clsparse_py.distributed", description=__doc__)
     parser.add_argument("command", choices=["demo"])
     parser.add_argument("--points", type=int, default=40, help="of the grid along each axis; by default 40")
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_by_mpi(n: int, repeats: int) -> int:
-    """Run the demo over processes of MPI, and return the exit code."""
+    """Run the demo of a product over the ranks of MPI, and return the exit code."""
     comm = world()
     try:
         shown = comm.gather(measure(comm, n, by_rows(n**3, comm.size), repeats))
@@ -132,6 +132,6 @@ def _run_by_mpi(n: int, repeats: int) -> int:
 
 
 def _print_table(shown: Sequence[Shown], n: int, how: str) -> int:
-    """Print the demo's table, and return the exit code: 1 if a product is wrong."""
+    """Print the demo's table of the ranks' times and errors, and return the exit code: 1 if a product is wrong."""
     make_console(width=140).print(_format_table(shown, n, how))
     return 0 if all(rank_shown.error == 0 for rank_shown in shown) else 1

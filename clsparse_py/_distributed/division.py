@@ -60,15 +60,15 @@ class Division:
         self.boundaries, self.n, self.size = bounds, int(bounds[-1]), bounds.size - 1
 
     def part(self, rank: int) -> slice:
-        """Return the rows of a rank."""
+        """Return the range of rows that a rank has, as a slice."""
         return slice(int(self.boundaries[rank]), int(self.boundaries[rank + 1]))
 
     def length(self, rank: int) -> int:
-        """Return the number of rows of a rank."""
+        """Return the number of rows that a rank has."""
         return int(self.boundaries[rank + 1] - self.boundaries[rank])
 
     def owner(self, rows: npt.ArrayLike) -> np.ndarray[Any, Any]:
-        """Return the ranks of rows, by the rows' numbers."""
+        """Return the rank that has a row, for each of the given numbers of rows."""
         return np.searchsorted(self.boundaries, np.asarray(rows), side="right") - 1
 
     def __eq__(self, other: object) -> bool:
@@ -123,7 +123,7 @@ def by_entries(indptr: npt.ArrayLike, size: int) -> Division:
         return by_rows(n, size)
     targets = total * np.arange(1, size, dtype=np.float64) / size
     above = np.searchsorted(begins, targets)
-    # The nearer one of the two row boundaries around a target is taken.
+    # A share ends at the row boundary that is nearest to its target, a number of entries before the boundary.
     below = np.maximum(above - 1, 0)
     inner = np.where(begins[above] - targets <= targets - begins[below], above, below)
     return Division([0, *inner.tolist(), n])
@@ -217,7 +217,7 @@ def by_boundaries(boundaries: npt.ArrayLike, n: int, size: int) -> Division:
 
 
 def join_shares(shares: list[tuple[int, int]]) -> Division:
-    """Return the division into the ranks' own shares of rows (begin, end).
+    """Return the division of rows that is made of a share (begin, end) from each rank.
 
     Raises
     ------

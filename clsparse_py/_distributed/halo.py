@@ -24,7 +24,7 @@ __all__ = ["Halo"]
 
 #: Ranges of entries, by the rank that sends or receives them.
 _Ranges = dict[int, slice]
-#: Most exchanges whose buffers a halo caches, one for each dtype and number of columns.
+#: Most exchanges of messages whose buffers a rank's halo caches: one exchange for each dtype and number of columns.
 _MAX_EXCHANGES = 16
 
 _Cached = TypeVar("_Cached")
@@ -90,7 +90,7 @@ class Halo:
         return self._get_cached(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
 
     def _get_cached(self, key: Hashable, make: Callable[[], _Cached]) -> _Cached:
-        """Return the exchange cached under a key, made by ``make`` if it is missing; the oldest exchange may be dropped."""
+        """Return the exchange that is cached under a key, made by ``make`` if it is missing; the oldest one may be dropped."""
         cached: _Cached | None = self._exchanges.get(key)
         if cached is None:
             if len(self._exchanges) == _MAX_EXCHANGES:
@@ -99,7 +99,7 @@ class Halo:
         return cached
 
     def add(self, received: cl_array.Array, y: cl_array.Array) -> None:
-        """Enqueue the addition of received sums to this rank's entries y, in the order of ranks, by a matrix of ones."""
+        """Enqueue the addition of sums received from other ranks, in their order, to this rank's y, by a matrix of ones."""
         n = self.sent.size
         if n:
             if self._adding is None:
@@ -111,7 +111,7 @@ class Halo:
 
 
 def _split_ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
-    """Return consecutive ranges of the ranks' lengths, by rank; empty ranges are left out."""
+    """Return consecutive ranges of entries by rank, of the lengths given for the ranks; empty ranges are left out."""
     ends = np.cumsum(lengths)
     return {rank: slice(int(end - n), int(end)) for rank, (n, end) in enumerate(zip(lengths, ends, strict=True)) if n}
 
@@ -159,7 +159,7 @@ class _Staged:
         self._arrival_event: cl.Event | None = None
 
     def _begin(self, operand: cl_array.Array) -> Chain:
-        """Return a chain on the operand's queue, for the kernels before the copy to the host."""
+        """Return a chain of commands on the operand's queue, for kernels that run before the operand is copied to the host."""
         if operand.queue is not None and operand.queue is not self._queue:
             self._queue.finish()  # earlier commands there may still read the received entries
             self._queue = operand.queue
@@ -167,7 +167,7 @@ class _Staged:
         return Chain(self._queue, operand)
 
     def _send(self, chain: Chain, leaving: cl_array.Array | None) -> None:
-        """Enqueue the copy of leaving values to the host, on a second queue, behind the present commands of the main queue."""
+        """Enqueue the copy of values for other ranks to the host, on a second queue, behind present commands of the main one."""
         if chain.events:
             self._earlier_events = chain.events[-1:]
         else:
@@ -179,7 +179,7 @@ class _Staged:
             self._side.flush()
 
     def finish(self) -> cl_array.Array:
-        """Exchange the messages, and return the received values on the device; the main queue waits for their copy."""
+        """Exchange messages with other ranks, and return the received values on the device; the main queue waits for the copy."""
         if self._leave_event is not None:
             self._leave_event.wait()
         if self._arrival_event is not None:
@@ -187,7 +187,7 @@ class _Staged:
         self._exchange.start()
         self._exchange.wait()
         if self._received.size:
-            # Earlier commands still read the old halo; the marker orders them before this copy.
+            # Earlier commands may still read the values received before; `_earlier_events` orders the copy behind these commands.
             named: dict[str, Any] = {"is_blocking": False, "wait_for": self._earlier_events}
             self._arrival_event = submit("the halo", cl.enqueue_copy, self._side, self._received.base_data, self._in, **named)
             self._side.flush()
@@ -212,7 +212,7 @@ class Fetch(_Staged):
 
     @door()
     def start(self, x: cl_array.Array) -> None:
-        """Enqueue the gathering of the entries of x that are sent, and their copy to the host."""
+        """Enqueue the gathering of the entries of x that go to other ranks, and the copy of these entries to the host."""
         chain = self._begin(x)
         if self._out.size:
             enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
@@ -228,7 +228,7 @@ class Return(_Staged):
         super().__init__(comm, queue, halo.sources, halo.targets, (halo.columns.size, halo.sent.size), dtype, columns, "sums")
 
     def start(self, sums: cl_array.Array) -> None:
-        """Enqueue the copy of the sums to the host; the caller keeps the sums until `finish` returns."""
+        """Enqueue the copy of ``sums``, which go to other ranks, to the host; the caller keeps them until `finish` returns."""
         self._send(self._begin(sums), sums if self._out.size else None)
 
 

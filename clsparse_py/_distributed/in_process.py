@@ -42,7 +42,7 @@ class Hub:
         self.begin()
 
     def begin(self) -> None:
-        """Forget all messages and failures: the ranks begin a new task."""
+        """Forget all messages and failures of the team's ranks, which begin a new task."""
         self.beginnings += 1
         self.back: set[int] = set()  # the ranks that know of the failure, and go on
         self.failure: tuple[int, str] | None = None
@@ -54,7 +54,7 @@ class Hub:
         }
 
     def fail(self, rank: int, error: BaseException) -> None:
-        """Note the first failure, which ends all waits; rank -1 stands for an interrupt of the program."""
+        """Note a rank's failure, if no rank failed before: it ends all ranks' waits. Rank -1: an interrupt of the program."""
         with self.changed:
             if self.failure is None:
                 self.failure = rank, describe_error(error)
@@ -69,7 +69,7 @@ class Hub:
                 self.changed.notify_all()
                 return
             number = self.beginnings
-            # Rank -1 stands for an interrupt of the program, after which the ranks do not go on.
+            # The failure of "rank -1" is an interrupt of the program, after which the ranks do not go on.
             if self.failure is None or self.failure[0] >= 0:
                 self.changed.wait_for(lambda: self.beginnings > number or self.ended, seconds)
             if self.beginnings == number:
@@ -82,7 +82,7 @@ class Hub:
             self.changed.notify_all()
 
     def wait(self, rank: int, other: int, is_ready: Callable[[], bool], seconds: float) -> None:
-        """Wait, with the lock held, for a condition that the rank ``other`` brings about.
+        """Let a rank wait, with the hub's lock held, for a condition that the rank ``other`` brings about.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class Hub:
         """
 
         def is_over() -> bool:
-            """Return whether the wait has an end, by success or not."""
+            """Return whether the wait ends: its condition holds, a rank failed, or the other rank has ended."""
             return self.failure is not None or is_ready() or other in self.ended
 
         in_time = is_ready() or self.changed.wait_for(is_over, seconds)
@@ -135,7 +135,7 @@ class ThreadCommunicator(Communicator):
         return self._place.queue
 
     def begin(self) -> None:
-        """Count the rounds of collective calls anew, as all ranks do at the begin of a task."""
+        """Count this rank's collective calls from 0 again, as all ranks do at the beginning of a task."""
         self._round, self._is_lost = 0, False
 
     def require_step(self) -> None:
@@ -145,7 +145,7 @@ class ThreadCommunicator(Communicator):
             self.begin()
 
     def wait(self, other: int, is_ready: Callable[[], bool]) -> None:
-        """Wait for a condition on the rank ``other``, with the hub's lock held; other ranks learn of an error."""
+        """Wait, with the hub's lock held, for a condition that the rank ``other`` brings about; all ranks learn of an error."""
         try:
             self._hub.wait(self.rank, other, is_ready, self.time_limit)
         except (RankError, TimeoutError) as error:
@@ -153,7 +153,7 @@ class ThreadCommunicator(Communicator):
             raise
 
     def _post(self, message: Any, note: str, combine: Callable[[list[Any]], Any]) -> Any:
-        """Post a message, wait for the messages of all ranks in this round, and return ``combine`` of the messages."""
+        """Post this rank's message of a collective call, wait for all ranks' messages, and return ``combine`` of the messages."""
         self.require_step()
         hub, number = self._hub, self._round
         self._round += 1
@@ -174,7 +174,7 @@ class ThreadCommunicator(Communicator):
 
     @override
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
-        # The sender copies its objects, as it may change them after the call.
+        # The sending rank copies its objects, as it may change them after the call.
         copies = [entry if rank == self.rank else copy.deepcopy(entry) for rank, entry in enumerate(objects)]
         received: list[Any] = self._post(copies, note, lambda posts: [entry[self.rank] for entry in posts])
         return received

@@ -122,14 +122,14 @@ def _read_head(path: Path) -> _Head:
         if form != "coordinate":
             raise ValueError(f"{path}: holds a dense matrix")
         title = file.readline()
-        # Comments, empty lines and the line of sizes, which mminfo has read, are skipped.
+        # The file's comments, empty lines and line of sizes are skipped: `mminfo` has read the sizes.
         while (line := file.readline().strip()).startswith(b"%") or not line:
             pass
         return _Head(title.rstrip(), (int(m), int(n)), int(n_lines), file.tell(), path.stat().st_size)
 
 
 def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int]:
-    """Return the entries of the lines that begin in this rank's part of a file, of ``size`` equal parts; and their number.
+    """Return the entries of the lines that begin in a rank's part of a file of ``size`` equal parts, and the number of lines.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int
     with path.open("rb") as file:
 
         def find_first_line(share: int) -> int:
-            """Return the byte offset of the first line that begins at or behind the begin of a share of the file."""
+            """Return the byte offset of the first line of the file that begins at or behind the beginning of a share."""
             offset = head.begin + (head.end - head.begin) * share // size
             if offset > head.begin:
                 file.seek(offset - 1)
@@ -161,11 +161,11 @@ def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int
 
 
 def _balance(comm: Communicator, rows: Division, own_rows: Any) -> tuple[Division, Any]:
-    """Return a division into shares of nearly equal numbers of entries, and this rank's rows by the division; sends rows."""
+    """Divide rows into shares of nearly equal numbers of entries, send rows, and return the division and this rank's rows."""
     entries_before = np.concatenate([[0], np.cumsum(comm.allgather(own_rows.nnz))])
     targets = int(entries_before[-1]) * np.arange(1, comm.size) / comm.size
     begins = entries_before[comm.rank] + own_rows.indptr.astype(np.int64)
-    # The rank whose entries hold a target computes the boundary: the nearer one of the two row boundaries around the target.
+    # A rank finds the row boundaries nearest to those targets, numbers of entries before a share, that lie among its entries.
     cuts = np.zeros(comm.size - 1, np.int64)
     if own_rows.nnz:
         own_targets = np.flatnonzero((targets > entries_before[comm.rank]) & (targets <= entries_before[comm.rank + 1]))

@@ -22,15 +22,15 @@ from clsparse_py._ground.records import dataclass
 
 __all__ = ["MpiCommunicator", "world"]
 
-#: Tag of messages with Python objects.
+#: MPI tag of messages that carry pickled Python objects.
 _OBJECTS = 1
-#: Tag of notices of errors and ends.
+#: MPI tag of the notices by which a rank tells the others of its error or its end.
 _NOTICE = 2
-#: First tag of exchanges, whose tags follow from their notes.
+#: First MPI tag of exchanges of buffers; an exchange's tag follows from its note, a text.
 _EXCHANGE = 3
-#: Number of tags of exchanges; MPI promises 32,768 tags in all.
+#: Number of MPI tags that exchanges of buffers use; MPI promises 32,768 tags in all.
 _TAGS = 1 << 14
-#: Bytes of a collective call's first message: eight of the note's checksum, then the beginning of the content.
+#: Bytes of the first message of a collective call: eight of the checksum of the call's note, then the beginning of the content.
 _LENGTH = 256
 
 
@@ -56,7 +56,7 @@ class _Patience:
     grace: float = 1.0
 
 
-#: Waiting of MPI's ranks: tests before they yield and before they sleep, seconds of a sleep and of grace.
+#: The waiting of a rank for MPI messages: tests before it yields its core and before it sleeps, seconds of a sleep and of grace.
 _PATIENCE = _Patience()
 
 
@@ -134,11 +134,11 @@ class MpiCommunicator(Communicator):
         self.rank, self.size = int(comm.rank), int(comm.size)
         self.sent = Counter()
         self._place = None if queue is None else Place(queue.context, queue)
-        # The failure that ended the calls under way, as text.
+        # The text of the failure, of this rank or another, that ended this rank's calls under way.
         self._lost: str | None = None
-        # Whether this rank has sent a notice of its failure or end, and the notice of an ended rank, as text.
+        # Whether this rank has told the others of its failure or end; and the text of a notice that another rank has ended.
         self._has_notified, self._ended = False, ""
-        # The requests and buffers that MPI may still use.
+        # The MPI requests that have not ended, and their buffers, which MPI may still use.
         self._held_requests: list[Any] = []
         atexit.register(self._notify_end)
         self.require_one_version()
@@ -173,7 +173,7 @@ class MpiCommunicator(Communicator):
             while self._notices.iprobe(source=self._mpi.ANY_SOURCE, tag=_NOTICE):
                 rank, description, has_ended = self._notices.recv(source=self._mpi.ANY_SOURCE, tag=_NOTICE)
                 if has_ended:
-                    # The notice of the failure that made the rank end may still be under way.
+                    # The notice of the failure that made that other rank end may still be under way.
                     self._ended, noticed = f"rank {rank} has ended", time.monotonic()
                 if description is not None and self._lost is None:
                     self._lost = f"rank {rank} failed: {description}"
@@ -207,7 +207,7 @@ class MpiCommunicator(Communicator):
         self._source, self.comm, self._notices, self._lost, self._has_notified = source, comm, notices, None, False
 
     def finish(self, requests: list[Any], *buffers: Any, statuses: list[Any] | None = None) -> None:
-        """Wait for MPI requests; if the wait fails, requests and buffers are kept, as MPI may still use the buffers."""
+        """Wait until MPI requests have ended; if the wait fails, requests and buffers are kept, as MPI may still use these."""
         try:
             self.until(lambda: bool(self._mpi.Request.Testall(requests, statuses)))
         except self._mpi.Exception as error:  # raised by MPI libraries that see that a process has ended
@@ -257,7 +257,7 @@ class MpiCommunicator(Communicator):
     @override
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
         self.require_step()
-        # All calls begin with a message of `_LENGTH` bytes, so that ranks in different calls meet and see the difference.
+        # All collective calls begin with a message of `_LENGTH` bytes: ranks in different calls meet, and see the difference.
         description, message = note.encode(), values.tobytes()
         checksum = zlib.crc32(description)
         received = self._allgather(checksum.to_bytes(8, "little") + message[: _LENGTH - 8])
@@ -270,7 +270,7 @@ class MpiCommunicator(Communicator):
         return np.ndarray((self.size, *values.shape), values.dtype, received, begin, strides)
 
     def _allgather(self, content: bytes, length: int = _LENGTH) -> np.ndarray[Any, Any]:
-        """Return the contents of all ranks as rows of ``length`` bytes; contents are padded with zeros, or cut."""
+        """Return the bytes that all ranks give, as rows of ``length`` bytes; shorter contents are padded with zeros, others cut."""
         message, received = content[:length].ljust(length, b"\0"), np.empty((self.size, length), np.uint8)
         self.finish([self.comm.Iallgather([message, self._mpi.BYTE], [received, length, self._mpi.BYTE])], message, received)
         return received
@@ -298,7 +298,7 @@ class _MpiExchange(Exchange):
         self._prepare()
 
     def _prepare(self) -> None:
-        """Make the persistent requests of the rank's present communicator."""
+        """Make the exchange's persistent MPI requests, on the rank's present communicator."""
         self._of_mpi, mpi = self._comm.comm, self._mpi
         receives = ((_view_bytes(array), rank) for rank, array in self.receives.items())
         self._requests = [self._of_mpi.Recv_init([array, mpi.BYTE], rank, mpi.ANY_TAG) for array, rank in receives]

@@ -66,7 +66,7 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
 
 
 def _check_finest(A: csr_array) -> csr_array:
-    """Return the user's matrix, checked to be square, canonical and of a floating dtype."""
+    """Return the user's matrix over ranks, checked to be square, in canonical format and of a floating dtype."""
     require_square(A)
     if A.dtype.kind not in "fc":
         A = A.astype(np.float64)
@@ -75,7 +75,7 @@ def _check_finest(A: csr_array) -> csr_array:
         """Return a part of the matrix in canonical format, as an object that only the hierarchy has."""
         return device_array.sharing(make_canonical(part))
 
-    # The caller may replace the arrays of his matrix: the hierarchy has objects of its own over the same arrays.
+    # The caller may replace the arrays of the matrix: the hierarchy has matrices of its own over the same arrays.
     return A.mapped(canonical, canonical)
 
 
@@ -90,13 +90,13 @@ class _Coarsening:
 
     def __init__(self, B: cl_array.Array, T: csr_array, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = B, T, omegas, symmetry
-        # The first set-up needs no plans: most hierarchies are never refreshed.
+        # The hierarchy's first set-up makes no plans of products: most hierarchies are never refreshed.
         self._is_planned = False
         self._plans: dict[str | int, SpgemmPlan] = {}
         self._transpose_plan: TransposePlan | None = None
 
     def run(self, level: Level, below: Any = None) -> Any:
-        """Set a level's P and R for the present values of its matrix, and return the matrix of the next level.
+        """Set a level's prolongator P and restriction R for its matrix's present values, and return the next level's matrix.
 
         With ``below``, the next level's matrix for earlier values, products are planned, and plans are used again.
         """
@@ -109,7 +109,7 @@ class _Coarsening:
         return self._multiply("R(AP)", level.R, self._multiply("AP", level.A, P))
 
     def _multiply(self, name: str | int, A: csr_array, B: csr_array) -> Any:
-        """Return the product of two matrices over ranks, by the plan of a name if products are planned."""
+        """Return the product of two matrices over ranks, by the plan that is kept under ``name`` if products are planned."""
         if not self._is_planned:
             return A @ B
         if name not in self._plans:
@@ -200,7 +200,7 @@ class Hierarchy(Distributed, MultilevelSolver):
 
     @override
     def _invert_coarsest(self) -> Any:
-        # A rank multiplies its own rows of the inverse by all of b.
+        # Each rank has its own rows of the coarsest matrix's inverse, and multiplies these rows by all of b.
         return self.levels[-1].A.by_root(invert_on_host)
 
     @override
@@ -237,14 +237,14 @@ class Hierarchy(Distributed, MultilevelSolver):
         self, cycle: Any, accel: Any, tol: Any, maxiter: Any, repeats: Any, has_residuals: bool
     ) -> tuple[Any, ...]:
         def read() -> tuple[Any, ...]:
-            """Return the checked options of `solve`, as on one device."""
+            """Return the options of the hierarchy's method `solve`, checked as on one device."""
             return super(Hierarchy, self)._check_options(cycle, accel, tol, maxiter, repeats, has_residuals)
 
         named = accel if isinstance(accel, str) else accel is not None
         return self._agree_on(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=repeats, residuals=has_residuals)
 
     def _agree_on(self, read: Callable[[], tuple[Any, ...]], **facts: Any) -> tuple[Any, ...]:
-        """Return the options that ``read`` returns, checked to be the same on all ranks; a rank's error is raised on all."""
+        """Return the options of a solution that ``read`` returns, if they are the same on all ranks; else raise on all ranks."""
         with self.comm.agreeing(**facts) as agreed:
             options = read()
             agreed["cycle"] = options[0]

@@ -21,11 +21,11 @@ class _Products:
         self.A = A
 
     def mult(self, _: Any, x: Any, y: Any) -> None:
-        """Write the product ``A x`` to y."""
+        """Write the product ``A x`` to the PETSc vector y."""
         self._multiply(self.A._multiply_own, x, y)
 
     def multTranspose(self, _: Any, x: Any, y: Any) -> None:  # noqa: N802 - PETSc's name for it
-        """Write the product ``A^T x`` to y."""
+        """Write the product ``A^T x`` to the PETSc vector y."""
         self._multiply(self.A._multiply_transposed, x, y)
 
     def getDiagonal(self, _: Any, diagonal: Any) -> None:  # noqa: N802 - PETSc's name for it
@@ -34,8 +34,8 @@ class _Products:
             entries[:] = self.A.diagonal().own.get()
 
     def _multiply(self, times: Any, x: Any, y: Any) -> None:
-        """Write ``times`` of the PETSc vector x to the PETSc vector y."""
-        # PETSc's vectors are on the host, of one dtype.
+        """Write the product ``times(x)`` of this rank's part of a PETSc vector x to its part of the PETSc vector y."""
+        # PETSc's vectors are on the host, and have the one dtype of PETSc's numbers.
         product = times(on_device(self.A.queue, np.array(x.getArray(readonly=True))))
         with y as entries:
             entries[:] = product.get()

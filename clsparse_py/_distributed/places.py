@@ -42,13 +42,13 @@ def list_default_devices() -> list[cl.Device]:
 
 
 def assign_place(number: int, count: int) -> Place:
-    """Return the place of a rank of a host: the host's ranks take its devices in turns, or share the cores of its CPU."""
+    """Return the context and queue of one of a host's ranks, which take the host's devices in turns or share its CPU's cores."""
     device = assign_devices(list_default_devices(), count)[number]
     return make_places([default_queue() if device == choose_device() else device])[0]
 
 
 def assign_devices(available: Sequence[cl.Device], count: int) -> list[cl.Device]:
-    """Return the ranks' devices: the available devices in turns, or sub-devices of a single device."""
+    """Return a device for each of ``count`` ranks: the available devices in turns, or sub-devices of a single device."""
     return (
         split_device(available[0], count)
         if len(available) == 1
@@ -67,7 +67,7 @@ def split_device(device: cl.Device, count: int) -> list[cl.Device]:
 
 
 def make_places(requested: Sequence[Any]) -> list[Place]:
-    """Return the places of devices, with a context and a queue each, and of queues.
+    """Return a rank's place, a queue with its context, for each requested queue, and for each device with a new queue.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def make_places(requested: Sequence[Any]) -> list[Place]:
 
 
 def _make_place(device: cl.Device) -> Place:
-    """Return a place of a device, with a new context and queue."""
+    """Return a rank's place on a device: a new context and queue."""
     context = cl.Context([device])
     return Place(context, cl.CommandQueue(context, device))
 

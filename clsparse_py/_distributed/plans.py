@@ -89,7 +89,7 @@ class SpgemmPlan(Distributed, SetOnce):
             return self.product(self._A if A is None else A, self._B if B is None else B)
 
     def product(self, A: csr_array, B: csr_array) -> csr_array:
-        """Return the product of matrices of the planned structures, which are not checked."""
+        """Return the product over ranks of two matrices of the planned structures, which are not checked."""
         C = self._plan(*self._left(A), *self._right(B))
         return _replace_values(self._pattern, [_gather_values(self._queue, C.data, positions) for positions in self._places])
 
@@ -196,7 +196,7 @@ def _number_entries(A: csr_array) -> tuple[csr_array, Division]:
 
 
 def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
-    """Return a matrix with consecutive numbers as the values of its entries."""
+    """Return a matrix on one device with the numbers from ``begin`` to ``end`` as the values of its entries."""
     return A.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(begin, end)))
 
 
@@ -224,7 +224,7 @@ class _Rearranged:
         self._queue = queue
 
     def _locate(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own_range: slice) -> cl_array.Array:
-        """Return the positions of numbered entries among this rank's own values, followed by received values."""
+        """Return the positions of numbered entries' values in the array of this rank's own values, followed by received ones."""
         outside = (numbers < own_range.start) | (numbers >= own_range.stop)
         n_own = own_range.stop - own_range.start
         positions = np.where(outside, n_own + np.searchsorted(self._halo.columns, numbers), numbers - own_range.start)
@@ -239,7 +239,7 @@ class _Rearranged:
 
 
 def _concatenate(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_array.Array:
-    """Return the concatenation of arrays of one dtype; no copy if a single array has entries."""
+    """Return the concatenation of device arrays of one dtype; no copy if a single array has entries."""
     filled = [array for array in arrays if array.size]
     if len(filled) < 2:
         return filled[0] if filled else arrays[0]

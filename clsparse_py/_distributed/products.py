@@ -75,10 +75,10 @@ def _check(A: device_array) -> device_array:
 
 
 def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
-    """Return the rows of B for the columns of a rank's rows of A, and the halo, whose columns stand behind the rank's own."""
+    """Return the rows of B that a rank's rows of A refer to, and the halo: other ranks' columns, which stand behind the own."""
     own_columns = B.columns.part(A.comm.rank)
     n_own = own_columns.stop - own_columns.start
-    # A sending rank numbers the columns of its rows by itself.
+    # An entry of a received row of B names its column by the place in `columns`, the columns that the sending ranks name.
     columns, places, lengths, values = SentRows.concatenated(
         A.comm.alltoall(_select_sent_rows(A, B), f"product({describe(A, B)})")
     )
@@ -106,7 +106,7 @@ def divide_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray
 
 
 def _select_sent_rows(A: csr_array, B: csr_array) -> list[SentRows]:
-    """Return the rows of B that this rank sends to each rank, as A's halos ask for."""
+    """Return the rows of B that this rank sends to each rank for the product ``A @ B``: those that the rank's halo of A names."""
     row_numbers, begin = A.halo.sent, B.columns.part(B.comm.rank).start
     rows = hstack([B.local[row_numbers], B.remote[row_numbers]], format="csr").get()
     parts = (A.halo.targets.get(rank, slice(0, 0)) for rank in range(A.comm.size))
@@ -160,7 +160,7 @@ def _renumber(A: device_array, numbers: np.ndarray[Any, Any], n: int) -> device_
 
 
 def _without_unused(A: device_array, names: np.ndarray[Any, Any]) -> tuple[device_array, np.ndarray[Any, Any]]:
-    """Return a matrix without its empty columns, and the names of the other columns; waits."""
+    """Return a matrix without its empty columns, and those of the columns' names that remain; the host waits for the device."""
     used = np.zeros(names.size, np.bool_)
     used[copy_to_host(A.indices, A.queue)] = True
     if used.all():

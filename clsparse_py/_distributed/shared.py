@@ -26,7 +26,7 @@ class Distributed:
         message takes the history along, and so shows ranks whose numbers, dtypes or calls differ.
     """
 
-    # NumPy's operators leave the operation to the object.
+    # NumPy's operators leave operations with matrices, vectors and plans over ranks to these objects.
     __array_ufunc__ = None
 
     comm: Communicator
@@ -34,7 +34,7 @@ class Distributed:
 
 
 def extend_history(step: str, *operands: Distributed) -> str:
-    """Return the history of an operation's result: the step in words, and a checksum of the operands' histories."""
+    """Return the history, a text that ranks compare, of an operation's result: the step and a checksum of operands' histories."""
     histories = "".join(operand.history for operand in operands)
     return f" after {step}" + (f" and {zlib.crc32(histories.encode()):08x}" if histories else "")
 
@@ -45,16 +45,17 @@ def spell(number: Any) -> str:
 
 
 def describe(*operands: Any) -> str:
-    """Return the dtypes, shapes and histories of operands as text, the same on all ranks."""
+    """Return the dtypes, shapes and histories of operands over ranks as text, which is to be the same on all ranks."""
     over_ranks = (operand for operand in operands if isinstance(operand, Distributed))
     return ", ".join(f"{name_of(operand.dtype)} of shape {operand.shape}{operand.history}" for operand in over_ranks)  # type: ignore[attr-defined]
 
 
 def collective(method: _Method) -> _Method:
-    """Return a method whose exception on one rank ends the waits of all other ranks."""
+    """Decorate a method of an object over ranks: its exception on one rank ends the waits of all other ranks."""
 
     @functools.wraps(method)
     def call_together(self: Any, *arguments: Any, **named: Any) -> Any:
+        """Call the decorated method; its exception on this rank ends the waits of all other ranks."""
         with self.comm.together():
             return method(self, *arguments, **named)
 

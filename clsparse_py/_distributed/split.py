@@ -51,7 +51,7 @@ class SentRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: Any, part: slice, begin: int, halo: np.ndarray[Any, Any] | None = None) -> SentRows:
-        """Return the range ``part`` of the rows of a SciPy array in CSR form.
+        """Return the range ``part`` of the rows of a SciPy CSR array, in the form in which rows are sent to another rank.
 
         The array's columns are the columns from ``begin`` on and, behind these, ``halo``. Marks show the columns that have
         entries, in less time than sorting takes.
@@ -72,7 +72,7 @@ class SentRows(NamedTuple):
 
     @classmethod
     def concatenated(cls, received: Sequence[SentRows]) -> SentRows:
-        """Return the rows of several ranks one after another; a column that several ranks name stands there several times."""
+        """Return the rows received from several ranks as one object, in their order; a column may be named several times."""
         begins = np.cumsum([0, *(sent.columns.size for sent in received)])
         shifted = [begin + sent.places for begin, sent in zip(begins, received, strict=False)]
         columns, _, lengths, values = (np.concatenate(arrays) for arrays in zip(*received, strict=True))
@@ -80,7 +80,7 @@ class SentRows(NamedTuple):
 
 
 def split(rows: Any, begin: int, end: int) -> Parts:
-    """Return a rank's rows split at its own columns, from ``begin`` to ``end``; entries keep their order."""
+    """Split a rank's rows into its own columns, from ``begin`` to ``end``, and other ranks' columns; entries keep their order."""
     columns = rows.indices.astype(np.int64, copy=False)
     is_own = (columns >= begin) & (columns < end)
     own_before = np.concatenate([[0], np.cumsum(is_own)])[rows.indptr]
@@ -96,12 +96,12 @@ def split(rows: Any, begin: int, end: int) -> Parts:
 
 
 def join(parts: Parts, begin: int, n_columns: int) -> Any:
-    """Return a rank's rows from their parts as one SciPy array of all columns, ascending in a row."""
+    """Join a rank's rows from their local and remote part to one SciPy array of all columns, which ascend in each row."""
     local, remote, halo = parts
     m = local.shape[0]
     rows = np.concatenate([np.repeat(np.arange(m), np.diff(part.indptr)) for part in (local, remote)])
     columns = np.concatenate([local.indices.astype(np.int64) + begin, halo[remote.indices]])
-    # Duplicates stay, in their order.
+    # Duplicate entries stay, in their order.
     order = np.lexsort((columns, rows))
     values, indptr = np.concatenate([local.data, remote.data]), local.indptr.astype(np.int64) + remote.indptr
     return scipy.sparse.csr_array((values[order], columns[order], indptr), shape=(m, n_columns))

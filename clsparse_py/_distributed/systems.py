@@ -85,7 +85,7 @@ def require_square(A: Any) -> None:
 
 
 def take_own_part(name: str, values: Any, division: Division, comm: Communicator) -> Any:
-    """Return this rank's part of a user's vector or columns, on the device or as a NumPy array.
+    """Return this rank's part of a user's vector, or of several side by side, on the device or as a NumPy array.
 
     Raises
     ------
@@ -183,7 +183,7 @@ class DividedProblem(Problem):
             facts.update(self.options.facts, **self._read_arguments(A, b, x0, M))
 
     def _read_arguments(self, A: Any, b: Any, x0: Any, M: Any) -> dict[str, Any]:
-        """Set the attributes from this rank's arguments, and return the facts that have to be the same on all ranks."""
+        """Set the system's attributes from this rank's arguments, and return the facts that have to be the same on all ranks."""
         require_square(A)
         self.A, self.comm, self.division, self.n = A, A.comm, A.rows, A.shape[0]
         self.queue, self.own = A.queue, A.rows.length(A.comm.rank)
@@ -198,14 +198,14 @@ class DividedProblem(Problem):
         self._M = self._check_preconditioner(M)
         self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
         self.dtype = dtype_of_solution(A, self.b, self.queue)
-        # The ranks' messages depend on the kinds of b, x0 and M.
+        # The messages between ranks depend on the kinds of b, x0 and M, which have to be the same on all ranks.
         guess = x0 if x0 is None or isinstance(x0, str) else "an array"
         kinds = {"kind of b": class_of(b), "kind of M": "function" if is_function(M) else class_of(M), "x0": guess}
         operands = {name: describe(operand) for name, operand in {"A": A, "b": b, "guess": x0, "M": M}.items()}
         return {"dtype": self.dtype, "columns": self.columns, **kinds, **operands}
 
     def _check_preconditioner(self, M: Any) -> Any:
-        """Return the user's preconditioner M, checked to be divided as the matrix."""
+        """Return the user's preconditioner M, checked to be divided among ranks as the matrix A."""
         if isinstance(M, Divided):
             if not getattr(M, "rows", None) == getattr(M, "columns", None) == self.division:
                 raise ValueError(f"M: must be divided as A is, {self.division}")
@@ -245,7 +245,7 @@ class DividedProblem(Problem):
 
     @door()
     def _bind_local_product(self, A: csr_array) -> Apply:
-        """Return the function that enqueues the product with the local part A; kernels are built, and may be refused, now."""
+        """Return the function that enqueues products of the local part A with vectors; a compiler may refuse its kernels now."""
         if A.nnz:
             plan, x = get_spmv_plan(A), allocate(self.queue, "x", 0, self.dtype)
             for alpha in (None, 1):
@@ -264,7 +264,7 @@ class DividedProblem(Problem):
             return _skip_product if self._M.own is None else bind_operator(self._M.own, self.queue, self.dtype)
 
         def apply_function(x: cl_array.Array, y: cl_array.Array) -> None:
-            """Write the user's function of the vector x to y."""
+            """Write M(x) to y: the user's preconditioner M is a function of a vector over ranks."""
             note_written(x, cl.enqueue_marker(self.queue))
             image = self._M(vector.over(x, self.comm, self.division))
             if not isinstance(image, vector) or image.division != self.division or image.shape != (self.n,):
@@ -278,6 +278,7 @@ class DividedProblem(Problem):
 
     @override
     def as_given(self, x: cl_array.Array) -> Any:
+        """Return the solution x as b was given: as a vector over ranks, this rank's device array, or NumPy's whole."""
         if self._given is vector:
             return vector.over(x, self.comm, self.division)
         return x if issubclass(self._given, cl_array.Array) else vector.over(x, self.comm, self.division).allgather()
@@ -298,12 +299,12 @@ class DividedProblem(Problem):
         return copy_to_device(self.queue, "x", np.asarray(x, self.dtype)[self.division.part(self.comm.rank)]), info
 
     def _gather_whole(self, own: Any) -> np.ndarray[Any, Any]:
-        """Return the whole vector as a NumPy array from this rank's part, on the device or the host."""
+        """Return a whole vector as a NumPy array on every rank, from this rank's part, on the device or the host."""
         host = own.get() if isinstance(own, cl_array.Array) else own
         return np.concatenate(self.comm.allgather(np.asarray(host, self.dtype)))
 
     def _apply_to_whole(self, apply: Apply, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the whole product of an operator with a vector that all ranks have whole."""
+        """Return the whole product of an operator over ranks with a vector that all ranks have whole."""
         share = copy_to_device(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
         product = allocate(self.queue, "the product", share.size, self.dtype)
         apply(share, product)

@@ -100,7 +100,7 @@ class Team:
             threading.Thread(target=_run_rank, args=of_rank, name=f"rank {comm.rank}", daemon=True).start()
 
     def _run_tasks(self, tasks: Sequence[Callable[[ThreadCommunicator], Any]]) -> list[Any]:
-        """Run the ranks' tasks in their threads; return the results, or raise the first error that is no `RankError`."""
+        """Run a task in each rank's thread; return the tasks' results, or raise the first error that is no `RankError`."""
         self._require_outside()
         with self._busy:
             if not self._open:
@@ -126,7 +126,7 @@ class Team:
         return [result for _, result, _ in finished]
 
     def _require_outside(self) -> None:
-        """Raise a RuntimeError in a thread that the team waits for, as a call of the team there would wait for itself."""
+        """Raise a RuntimeError in a thread that the team waits for: there a call of the team would wait for itself."""
         if self._hub in _thread.hubs:
             raise RuntimeError(
                 "a team, or an object over its ranks, is used inside one of these: give the object to the function as an "
@@ -156,7 +156,7 @@ class Team:
         """
 
         def task(comm: ThreadCommunicator) -> Any:
-            """Return the function's result for a rank's own arguments."""
+            """Return the result of ``function`` for a rank's communicator and its own parts of the arguments."""
             own_arguments = (_pick_part(argument, comm.rank) for argument in arguments)
             return function(comm, *own_arguments, **{name: _pick_part(argument, comm.rank) for name, argument in named.items()})
 
@@ -228,7 +228,7 @@ def _run_rank(
     tasks: queues.SimpleQueue[Any],
     finished: queues.SimpleQueue[tuple[int, Any, BaseException | None]],
 ) -> None:
-    """Run a rank's tasks in its thread, until the task None."""
+    """Run the tasks that a team puts into a rank's queue, in the rank's thread, until None comes in place of a task."""
     for task, _thread.hubs in iter(tasks.get, None):
         result: Any = None
         failure: BaseException | None = None
@@ -257,7 +257,7 @@ class Replicated:
         The ranks' own objects.
     """
 
-    # NumPy's operators leave the operation to the object.
+    # NumPy's operators leave operations with a `Replicated` to its own methods.
     __array_ufunc__ = None
 
     def __init__(self, team: Team, parts: list[Any]) -> None:
@@ -287,7 +287,7 @@ def _make_operator(apply: Callable[..., Any], *, reflected: bool = False) -> Cal
     """Return the method of `Replicated` that applies an operator in the threads of all ranks."""
 
     def applied(self: Replicated, *operands: Any) -> Any:
-        """Return the operator's result over the ranks."""
+        """Apply the operator to each rank's own operands, in its thread, and return the result over the ranks."""
         return self._team.run(lambda *values: apply(*reversed(values)) if reflected else apply(*values), self, *operands)
 
     return applied

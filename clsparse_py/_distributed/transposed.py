@@ -37,17 +37,17 @@ class Transposed(Distributed):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
+        """The dtype of the transposed matrix's values."""
         return self.T.dtype
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions, 2."""
+        """The number of dimensions of the transposed matrix, 2."""
         return 2
 
     @property
     def nnz(self) -> int:
-        """The number of stored entries of all ranks."""
+        """The number of stored entries of the transposed matrix, of all ranks together."""
         return self.T.nnz
 
     def __repr__(self) -> str:
@@ -61,11 +61,11 @@ class Transposed(Distributed):
         return multiply(self, other, self.columns, self.rows, self.T._multiply_transposed)
 
     def diagonal(self, k: int = 0) -> vector:
-        """Return the k-th diagonal of the transposed, divided as the columns of its entries."""
+        """Return the k-th diagonal of the transposed matrix, a vector divided as the columns of its entries."""
         return self.T.diagonal(-k)
 
     def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
-        """Return a norm of the transposed, as `csr_array` does."""
+        """Return a norm of the transposed matrix, as `csr_array.norm` does."""
         return self.T.norm({1: np.inf, np.inf: 1}.get(ord, ord))
 
     @collective
@@ -94,9 +94,9 @@ def _select_sent_rows(A: csr_array) -> list[SentRows]:
 
 def _place_received(A: csr_array, received: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
     """Return the remote part of the transposed as a SciPy array, made of received rows, and the ascending columns of its halo."""
-    # The columns ascend, as the ranks have their rows in order.
+    # The halo's columns ascend: they are rows of A, which the ranks have in their order.
     halo, places, lengths, values = SentRows.concatenated(received)
-    # Several ranks may have entries of one row; a rank's entries are in the order of the requested rows.
+    # Several ranks may send entries of one row of the transposed; each rank sends rows in the order in which it asks for x.
     requested = np.concatenate([A.halo.sent[A.halo.targets.get(rank, slice(0, 0))] for rank in range(len(received))])
     rows = np.repeat(requested, lengths)
     order = np.argsort(rows, kind="stable")

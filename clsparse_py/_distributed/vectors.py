@@ -77,7 +77,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @classmethod
     def over(cls, own: cl_array.Array, comm: Communicator, division: Division) -> Self:
-        """Return the vector over ranks of this rank's entries on the device, which are not checked. Not collective."""
+        """Return the vector over ranks that has each rank's entries on its device, which are not checked. Not collective."""
         instance = object.__new__(cls)
         instance.own, instance.comm, instance.division = own, comm, division
         return instance
@@ -91,7 +91,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @classmethod
     def scattered(cls, x: Any, comm: Communicator, division: Division | None = None, root: int = 0) -> Self:
-        """Return the vector over ranks of an array that one rank has whole.
+        """Divide an array that one rank has whole among all ranks, and return the vector over ranks.
 
         Parameters
         ----------
@@ -115,17 +115,17 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions, 1 or 2."""
+        """The number of dimensions of the vector, 1 or 2."""
         return len(self.own.shape)
 
     @property
     def size(self) -> int:
-        """The number of entries of all ranks."""
+        """The number of entries of the whole vector."""
         return int(np.prod(self.shape))
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the entries."""
+        """The dtype of the vector's entries."""
         dtype: np.dtype[Any] = np.dtype(self.own.dtype)
         return dtype
 
@@ -151,7 +151,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         )
 
     def _derive(self, own: cl_array.Array, step: str, *operands: Any) -> Self:
-        """Return the vector of a step's entries, whose history has the histories of this vector and of the operands."""
+        """Return a vector of new entries, divided as this one; its history has the step, and the operands' histories."""
         derived = self.over(own, self.comm, self.division)
         derived.history = extend_history(step, self, *(operand for operand in operands if isinstance(operand, vector)))
         return derived
@@ -252,7 +252,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @collective
     def _dot_product(self, other: vector, name: str, by_numpy: Callable[[Any, Any], Any]) -> Any:
-        """Return the dot product of two vectors over ranks; a rank's share is NumPy's, on the host, for integers."""
+        """Return the dot product of two vectors over ranks; a rank's share of integers is computed by NumPy, on the host."""
         if not isinstance(other, vector):
             raise TypeError(f"{name}: needs a vector over the same ranks, is given {class_of(other)}")
         self._require_alike(other)
@@ -269,7 +269,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @collective
     def sum(self) -> Any:
-        """Return the sum of all entries, in the dtype of NumPy's sum."""
+        """Return the sum of the vector's entries of all ranks, in the dtype of NumPy's sum."""
         dtype = np.zeros(0, self.dtype).sum().dtype
         if self.own.size == 0:
             share = dtype.type(0)
@@ -320,7 +320,7 @@ def _describe_step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool
 
 
 def compute_norm_share(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
-    """Return the share of a norm from a rank's entries; for the Euclidean norm the sum of squares."""
+    """Return a rank's share of a norm of a vector over ranks, from its entries; for the Euclidean norm the sum of squares."""
     if own.size == 0:
         return np.float64(0)
     flat = _reshape(own, (own.size,))
@@ -351,7 +351,7 @@ def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
 
 
 def _divide(array: np.ndarray[Any, Any], division: Division | None, size: int) -> list[tuple[np.ndarray[Any, Any], Division]]:
-    """Return the pairs of each rank's entries of an array and the division."""
+    """Return for each rank the pair of its entries of an array and the array's division among ranks."""
     _require_dimensions(array)
     cuts = by_rows(array.shape[0], size) if division is None else division
     if cuts.n != array.shape[0] or cuts.size != size:
