@@ -70,7 +70,10 @@ class Border:
 
     @door()
     def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None = None) -> None:
-        """Enqueue ``out += alpha * A @ x`` for a matrix A of the border's structure, by its rows with entries."""
+        """Enqueue ``out += alpha * A @ x`` for a matrix A of the border's structure, by its rows with entries.
+
+        The commands are on the queue of x and out; out is contiguous.
+        """
         if not out.size:
             return
         if self._border is None:

@@ -270,7 +270,7 @@ class MpiCommunicator(Communicator):
         return np.ndarray((self.size, *values.shape), values.dtype, received, begin, strides)
 
     def _allgather(self, content: bytes, length: int = _LENGTH) -> np.ndarray[Any, Any]:
-        """Return the bytes that all ranks give, as rows of ``length`` bytes; shorter contents are padded with zeros, others cut."""
+        """Return the bytes that all ranks give, as rows of ``length`` bytes; contents are padded with zeros, or cut."""
         message, received = content[:length].ljust(length, b"\0"), np.empty((self.size, length), np.uint8)
         self.finish([self.comm.Iallgather([message, self._mpi.BYTE], [received, length, self._mpi.BYTE])], message, received)
         return received
