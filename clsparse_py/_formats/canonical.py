@@ -41,10 +41,10 @@ __all__ = [
     "without_duplicates",
     "without_zeros",
 ]
-#: Work-items in a work-group of kernels that move entries.
+#: Work-items in a work-group of the kernel `Compact`, which moves the entries of a matrix that remain.
 _WORK_GROUP = 128
 
-#: The loop that marks the entries whose column differs from the column of the entry before.
+#: The loop kernel that marks the beginning of each run of duplicates: an entry whose column is not that of the entry before.
 BEGINS = declare_loop(
     "canonical/begins",
     "Marks the entries that begin a run of duplicates, an entry without duplicates being a run of one: entries whose column is "
@@ -54,7 +54,7 @@ BEGINS = declare_loop(
     counter="k",
 )
 
-#: The loop that marks the first entries of rows.
+#: The loop kernel that marks the first entry of each row of a CSR matrix.
 ROW_BEGINS = declare_loop(
     "canonical/begins:rows",
     "Marks the first entry of each row that has entries.",
@@ -64,7 +64,7 @@ ROW_BEGINS = declare_loop(
     counter="row",
 )
 
-#: The loop that marks the entries whose real value is not 0.
+#: The loop kernel that marks the entries of a matrix whose real value is not 0.
 NONZEROS = declare_loop(
     "canonical/nonzeros",
     "Marks the entries whose value is not 0, NaN among them: 1, else 0.",
@@ -74,7 +74,7 @@ NONZEROS = declare_loop(
     types="REAL",
 )
 
-#: The loop that marks the entries whose complex value is not 0.
+#: The loop kernel that marks the entries of a matrix whose complex value is not 0.
 COMPLEX_NONZEROS = declare_loop(
     "canonical/nonzeros:complex",
     "Marks the entries whose complex value is not 0, NaN among them: 1, else 0.",
@@ -100,7 +100,7 @@ class Compact(Moving):
 
 
 def _enqueue_over(chain: Chain, parameters: Parameters, n: int, *arguments: Any) -> None:
-    """Enqueue a kernel of one work-item to an entry, for n entries."""
+    """Enqueue the kernel of a parameter record over n entries, with one work-item to an entry."""
     built, record = chain.build(parameters)
     chain.launch(built, -(-n // record.work_group), np.uint64(n), *arguments)
 
@@ -152,7 +152,7 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
     starts = chain.scratch(n_remaining + 1, index)
     _enqueue_over(chain, Compact(group, index.name, 0), n, positions, indices, new_indices, starts)
     enqueue_permute(chain, indptr, positions, new_indptr, n_rows + 1)
-    # Segments are the runs of duplicates: none is empty, as `enqueue_segmented_sum` asks for.
+    # The segments that are summed are the runs of duplicates: none is empty, as `enqueue_segmented_sum` asks for.
     enqueue_segmented_sum(chain, starts, data, sums, n_remaining, n, operation="signed_plus" if dtype.kind in "fc" else "plus")
     chain.finish(sums, new_indices, new_indptr)
     return sums if dtype == data.dtype else convert(queue, "data", sums, data.dtype), new_indices, new_indptr
@@ -175,7 +175,7 @@ def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_
 
 
 def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, work_group: int = _WORK_GROUP) -> Parts:
-    """Return the arrays of a matrix of the marked entries of another one; the given arrays if all entries are marked.
+    """Return the arrays of a matrix that keeps the marked entries of another matrix; the given arrays if all are marked.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, wor
 
 
 def _keep_marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) -> Parts:
-    """Return the arrays of the marked entries, by a chain; the host waits to read the number of marked entries."""
+    """Return the arrays of a matrix of the marked entries, moved by a chain's commands; the host waits to read their number."""
     data, indices, indptr = parts
     queue, n, index = chain.queue, indices.size, indices.dtype
     group = min(work_group, chain.device.max_work_group)
@@ -204,7 +204,7 @@ def _keep_marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: 
 
 
 def _scan_marks(chain: Chain, marks: cl_array.Array, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, int]:
-    """Return the number of marked entries before each of n entries and the end, and the number of all marked entries."""
+    """Return the number of marked entries before each of n entries of a matrix and the end, and that of all marked entries."""
     positions = chain.scratch(n + 1, index)
     enqueue_scan(chain, marks, positions, n, kind="pointers")
     return positions, int(chain.read(positions, 1, n)[0])

@@ -34,13 +34,13 @@ __all__ = [
     "from_coordinates", "order_of", "place_coordinates", "regroup", "row_begins", "rows_of", "sort_entries",
 ]  # fmt: skip
 
-#: Work-items in a work-group of the kernels `Range` and `REGROUP`.
+#: Work-items in a work-group of the kernels `Range`, which checks coordinates, and `REGROUP`, which reshapes a matrix.
 _WORK_GROUP = 128
-#: Work-items in a work-group of the kernels `RowOrder` and `RowBegins`.
+#: Work-items in a work-group of the kernels `RowOrder`, which counts entries out of order, and `RowBegins` of row pointers.
 _ORDER_WORK_GROUP = 256
-#: Most work-groups to a compute unit of the kernel `RowOrder`, whose counts the host reads.
+#: Most work-groups to a compute unit of the kernel `RowOrder`, whose counts of entries out of order the host reads.
 _COUNTING_GROUPS = 8
-#: Most work-groups to a compute unit of the kernel `RowBegins`.
+#: Most work-groups to a compute unit of the kernel `RowBegins`, which makes row pointers of entries sorted by row.
 _GROUPS_PER_UNIT = 64
 
 
@@ -122,7 +122,7 @@ class EntryRows(OfEntries, OfPath):
     def legal(
         cls, device: Device, index: str, few_rows: bool, work_group: int = 128, items: int = 32, *, value_bytes: int = 0
     ) -> EntryRows:
-        """Return the record for a device, with the nearest legal work-group and number of items."""
+        """Return the kernel's parameter record for a device, with the nearest legal sizes of work-groups and of their tiles."""
         group, items = fit_path_shape(device, work_group, items)
         return cls(group, index, items, few_rows, value_bytes=value_bytes)
 
@@ -182,7 +182,7 @@ class EntryOrder(NamedTuple):
     canonical: bool
 
 
-#: The loop that computes the coordinates of a reshaped matrix.
+#: The loop kernel that computes the coordinates of a matrix's entries in the reshaped matrix.
 REGROUP = declare_loop(
     "canonical/regroup",
     "Coordinates of entries in a reshaped matrix: the flat position of an entry, row * by_row + column * by_column, which 64 "
@@ -304,7 +304,7 @@ def sort_entries(
 
 
 def order_of(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -> EntryOrder:
-    """Return the order of entries, from their rows and columns of one index type. The host waits for the device."""
+    """Return the `EntryOrder` of entries (sorted by row, say) from their rows and columns. The host waits for the device."""
     chain, n = Chain(queue, row, col), row.size
     built, record = chain.build(RowOrder(min(_ORDER_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _COUNTING_GROUPS)
@@ -315,7 +315,7 @@ def order_of(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -
 
 
 def row_begins(queue: cl.CommandQueue, row: cl_array.Array, n_rows: int) -> cl_array.Array:
-    """Return the row pointers of entries whose rows ascend, in the dtype of the rows."""
+    """Return the CSR row pointers of entries whose rows ascend, in the dtype of the rows."""
     chain, indptr = Chain(queue, row), allocate(queue, "indptr", n_rows + 1, row.dtype, row.allocator)
     built, record = chain.build(RowBegins(min(_ORDER_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype)))
     groups, sizes = spread(chain.device, n_rows + 1, record.work_group, _GROUPS_PER_UNIT)
@@ -327,7 +327,7 @@ def row_begins(queue: cl.CommandQueue, row: cl_array.Array, n_rows: int) -> cl_a
 def _sort_by_row(
     queue: cl.CommandQueue, values: cl_array.Array, row: cl_array.Array, col: cl_array.Array, shape: tuple[int, int]
 ) -> Parts:
-    """Return the arrays of a CSR matrix of entries, sorted stably by row."""
+    """Return the arrays of a CSR matrix, from entries given by coordinates, which are sorted stably by row."""
     n = values.size
     index = row.dtype if n else index_dtype((), shape)  # of a matrix without entries, the index type is SciPy's
     chain = Chain(queue, row, col, values)
@@ -343,7 +343,7 @@ def _sort_by_row(
 
 
 def _check_range(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length: int | None) -> int:
-    """Return the largest of the coordinates along an axis; raise a ValueError if one of them lies outside of its length."""
+    """Return the largest of the coordinates along an axis; raise a ValueError if a coordinate is beyond the axis's length."""
     chain, limit = Chain(queue, numbers), np.iinfo(np.int64).max if length is None else length
     built, record = chain.build(Range(min(_WORK_GROUP, chain.device.max_work_group), numbers.dtype.name))
     groups, sizes = spread(chain.device, numbers.size, record.work_group)
@@ -357,7 +357,7 @@ def _check_range(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, len
 
 
 def rows_of(queue: cl.CommandQueue, indptr: cl_array.Array, n: int) -> cl_array.Array:
-    """Return the row of each of n entries of a valid structure, in the dtype of its ``indptr``."""
+    """Return the row of each of n entries of a valid CSR structure, in the dtype of its ``indptr``."""
     chain, rows = Chain(queue, indptr), allocate(queue, "rows", n, indptr.dtype, indptr.allocator)
     if n:
         run(chain, _enqueue_entry_rows, (indptr, rows), n, indptr.size - 1)
@@ -388,7 +388,7 @@ def _enqueue_rows_and_copies(
     n: int,
     n_rows: int,
 ) -> None:
-    """Enqueue the expansion of row pointers to n entries, and copies of the entries' columns and values."""
+    """Enqueue the expansion of row pointers to the row of each of n entries, and copies of the entries' columns and values."""
     kernel_copies = chain.device.lanes_are_loops or n <= Thresholds.of(chain.device).max_copied
     _enqueue_entry_rows(chain, indptr, rows, n, n_rows, (indices, data, col, values) if kernel_copies else ())
     if not kernel_copies:
@@ -404,7 +404,10 @@ def _enqueue_entry_rows(
     n_rows: int,
     copies: tuple[cl_array.Array, ...] = (),
 ) -> None:
-    """Enqueue the kernel that expands row pointers to n entries; ``copies``: columns and values, then arrays for their copies."""
+    """Enqueue the kernel that expands row pointers to n entries' rows, and copies columns and values if ``copies`` has them.
+
+    ``copies`` are the arrays of columns and values, then the arrays for their copies.
+    """
     index, of_index = name_of(indptr.dtype), indptr.dtype.type
     value_bytes = copies[1].dtype.itemsize if copies else 0
     if not chain.device.lanes_are_loops:
@@ -426,7 +429,7 @@ def regroup(
     divisor: int,
     index: np.dtype[Any],
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the coordinates of entries in a reshaped matrix.
+    """Return the coordinates, in a reshaped matrix, of the entries of a matrix.
 
     The flat positions ``row * factors[0] + col * factors[1]`` of the entries are divided by ``divisor``: quotients and rests.
     """

@@ -80,7 +80,7 @@ def build_csr_parts(
     if shape not in (None, own_shape):
         raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape} (inconsistent shapes)")
     queue = queue_for(parts, queue)
-    # Canonical arrays are the work of `_parts_of`: nobody else has them, so that they are not copied.
+    # Arrays in canonical format were made by `_parts_of`: nobody else has the arrays, so that they are not copied.
     data, indices, indptr = place(queue, parts, own_shape, dtype, copy=copy and not is_canonical)
     if is_canonical:
         return Structure.canonical(queue, own_shape, indices, indptr), data
@@ -103,7 +103,7 @@ def is_shape(arg1: Any) -> bool:
 
 
 def coordinates_of(arg1: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the coordinates of a first argument ``(data, coordinates)``, an array for each axis; None for another argument."""
+    """Return the coordinates of a constructor's argument ``(data, coordinates)``, an array for each axis; None for another."""
     if len(arg1) != 2:
         return None
     is_table = isinstance(arg1[1], np.ndarray | cl_array.Array) and arg1[1].ndim == 2
@@ -152,7 +152,7 @@ def as_row(arg1: Any, shape: Any) -> tuple[Any, Any]:
 def _parts_of(
     arg1: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
 ) -> tuple[Parts, tuple[int, int], bool]:
-    """Return ``(data, indices, indptr)``, on host or device, the shape, and whether they are new arrays in canonical format.
+    """Return a constructor's matrix as CSR arrays, on host or device, its shape, and whether the arrays are new and canonical.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _parts_of(
 
 
 def _empty(shape: tuple[int, int], dtype: Any) -> tuple[Parts, tuple[int, int]]:
-    """Return the arrays of a matrix without entries, and its shape; the dtype is float64 by default, as in SciPy."""
+    """Return the CSR arrays of a matrix without entries, and its shape; the dtype is float64 by default, as in SciPy."""
     index = index_for(max(shape))
     return (np.zeros(0, dtype), np.zeros(0, index), np.zeros(shape[0] + 1, index)), shape
 
@@ -212,7 +212,7 @@ def dense_values(values: Any) -> np.ndarray[Any, Any]:
 
 
 def require_two_dimensions(dense: Any) -> None:
-    """Raise a ValueError unless a dense first argument, of the host or the device, has two dimensions."""
+    """Raise a ValueError unless a constructor's dense argument, of the host or the device, has two dimensions."""
     if dense.ndim != 2:
         no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
         raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
@@ -241,7 +241,7 @@ def _from_dense(values: Any, shape: tuple[int, int] | None) -> scipy.sparse.csr_
 
 
 def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any) -> tuple[Parts, tuple[int, int]]:
-    """Return the data, indices and indptr of a first argument with these three parts, and the shape of the matrix."""
+    """Return the data, indices and indptr of a constructor's tuple of these three parts, and the shape of the matrix."""
     if len(arg1) != 3:
         raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)) or a shape, has {len(arg1)} parts")
     data = vector("data", arg1[0], dtype)
@@ -258,7 +258,7 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any
 
 
 def _integers(name: str, part: Any) -> Any:
-    """Return an index array of integers; floats of an array of the host are converted, as by SciPy.
+    """Return `indices` or `indptr` as an array of integers; floats of an array of the host are converted, as by SciPy.
 
     Raises
     ------
@@ -294,7 +294,7 @@ class SetStructure:
 
         @property
         def queue(self) -> cl.CommandQueue:
-            """The queue of the matrix."""
+            """The command queue of the matrix's device."""
 
         def _become(self, structure: Structure, data: cl_array.Array) -> None: ...
         def _checked(self) -> Facts: ...
@@ -303,7 +303,7 @@ class SetStructure:
 
     @property
     def indices(self) -> cl_array.Array:
-        """The column of each entry or block, a device array of int32 or int64.
+        """The column of each entry or block of the matrix, a device array of int32 or int64.
 
         Setting it replaces the structure: plans are dropped.
 
@@ -316,12 +316,12 @@ class SetStructure:
 
     @indices.setter
     def indices(self, columns: Any) -> None:
-        """Replace the columns of the entries or blocks."""
+        """Replace the columns of the matrix's entries or blocks."""
         self._replace("indices", columns)
 
     @property
     def indptr(self) -> cl_array.Array:
-        """The row pointers of the entries or blocks. Setting `indptr` replaces the structure, as for `indices`.
+        """The row pointers of the matrix's entries or blocks. Setting `indptr` replaces the structure, as for `indices`.
 
         If you write into the array in place, say ``A.indptr = A.indptr`` after that, as for `indices`.
         """
@@ -329,14 +329,14 @@ class SetStructure:
 
     @indptr.setter
     def indptr(self, offsets: Any) -> None:
-        """Replace the row pointers."""
+        """Replace the row pointers of the matrix's entries or blocks."""
         n_pointers = self._structure.shape[0] + 1
         if np.size(offsets) != n_pointers:
             raise ValueError(f"indptr: must have {n_pointers} entries, has {np.size(offsets)}")
         self._replace("indptr", offsets)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Check the structure.
+        """Check the structure of the matrix: `indices` and `indptr`.
 
         Parameters
         ----------
@@ -353,12 +353,12 @@ class SetStructure:
             check_structure(self.queue, self._structure.shape, self.indices, self.indptr)
 
     def prune(self) -> None:
-        """Cut off the entries or blocks that are stored behind the last row."""
+        """Cut off the entries or blocks that are stored behind the last row of the matrix."""
         self.require_valid()
 
     @abc.abstractmethod
     def sort_indices(self) -> None:
-        """Sort the columns of each row of entries or blocks, in place."""
+        """Sort the columns of each of the matrix's rows of entries or blocks, in place."""
 
     def sorted_indices(self) -> Self:
         """Return a copy of the matrix with the columns of each row in ascending order, as `sort_indices` leaves them."""
@@ -367,7 +367,7 @@ class SetStructure:
         return result
 
     def _replace(self, name: str, array: Any) -> None:
-        """Replace ``indices`` or ``indptr``: the matrix has another structure, which is checked before its first use.
+        """Replace the matrix's ``indices`` or ``indptr``: it has another structure then, which is checked before its first use.
 
         The index type of the structure is the wider one of the arrays that were set.
         """
@@ -386,30 +386,30 @@ class SetStructure:
 
     @property
     def has_sorted_indices(self) -> bool:
-        """Whether the columns of each row ascend (duplicates may stand beside each other). A value that is set is trusted."""
+        """Whether the columns of each row of the matrix ascend, perhaps with duplicates. A value that is set is trusted."""
         return self._checked().sorted
 
     @has_sorted_indices.setter
     def has_sorted_indices(self, is_sorted: bool) -> None:
-        """Declare the columns of rows sorted or not."""
+        """Declare the columns of the matrix's rows sorted, or not sorted."""
         self._believe(is_sorted=bool(is_sorted), is_canonical=bool(is_sorted) and self._checked().canonical)
 
     @property
     def has_canonical_format(self) -> bool:
-        """Whether the columns of each row ascend strictly: sorted and without duplicates. A value that is set is trusted."""
+        """Whether the columns of each of the matrix's rows are sorted and without duplicates. A value that is set is trusted."""
         return self._checked().canonical
 
     @has_canonical_format.setter
     def has_canonical_format(self, is_canonical: bool) -> None:
-        """Declare the format canonical or not."""
+        """Declare the matrix's rows sorted and without duplicates (canonical), or not."""
         self._believe(is_sorted=bool(is_canonical) or self._checked().sorted, is_canonical=bool(is_canonical))
 
     def _index_dtype(self) -> np.dtype[Any]:
-        """Return the dtype of `indices` and `indptr`."""
+        """Return the dtype of the matrix's `indices` and `indptr`."""
         return np.dtype(self.indptr.dtype)
 
     def _believe(self, *, is_sorted: bool, is_canonical: bool) -> None:
-        """Replace the facts sorted and canonical of the structure by facts that the caller vouches for."""
+        """Replace the structure's facts, whether rows are sorted and canonical, by facts that the caller vouches for."""
         facts = self._checked()
         believed = Facts(facts.nnz, sorted=is_sorted, canonical=is_canonical, longest=facts.longest, adjacent=facts.adjacent)
         if believed != facts:

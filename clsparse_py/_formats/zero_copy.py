@@ -58,7 +58,7 @@ def on_memory_of(
 
 
 def _arrays_of(arg1: Any, shape: Any) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[int, int]]:
-    """Return the three NumPy arrays by name, and the shape of the matrix, of one row for one dimension."""
+    """Return the three NumPy arrays of a user's CSR matrix by name, and its shape; one dimension is a matrix of one row."""
     if scipy.sparse.issparse(arg1) and arg1.format == "csr":
         parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.shape if shape is None else shape
     elif isinstance(arg1, tuple) and len(arg1) == 3:
@@ -80,7 +80,7 @@ def _arrays_of(arg1: Any, shape: Any) -> tuple[dict[str, np.ndarray[Any, Any]], 
 
 
 def _require_fitting(host: dict[str, np.ndarray[Any, Any]], shape: tuple[int, int], dtype: Any) -> None:
-    """Raise a ValueError if the dtype of an array would have to be converted."""
+    """Raise a ValueError if the dtype of one of a matrix's three host arrays would have to be converted."""
     data, indices, indptr = host.values()
     value_dtype("data", data.dtype)
     if not data.dtype.isnative or (dtype is not None and np.dtype(dtype) != data.dtype):
@@ -96,7 +96,7 @@ def _require_fitting(host: dict[str, np.ndarray[Any, Any]], shape: tuple[int, in
 
 
 def _require_reachable(host: dict[str, np.ndarray[Any, Any]], queue: cl.CommandQueue) -> None:
-    """Raise a ValueError if the device cannot work on the memory of the host arrays."""
+    """Raise a ValueError if the device cannot work on the memory of a matrix's three host arrays."""
     device = describe(queue.device)
     if not device.aliases_host:
         has = "shares the host's memory, but was not seen to work on NumPy's" if device.unified_memory else "has its own memory"
@@ -116,7 +116,7 @@ def _lend(queue: cl.CommandQueue, array: np.ndarray[Any, Any]) -> Any:
         if array.size and (array.flags.writeable or id(array) in _lent):
             _lent[id(array)] = _lent.get(id(array), 0) + 1
             array.flags.writeable = False
-            # The buffer keeps the host array alive, and is released after the commands that use it.
+            # The OpenCL buffer keeps the host array alive, and is released after the commands that use the buffer.
             buffer: Any = lent.base_data
             weakref.finalize(buffer.hostbuf, _give_back, array).atexit = False
     _count_ended()
@@ -124,13 +124,13 @@ def _lend(queue: cl.CommandQueue, array: np.ndarray[Any, Any]) -> Any:
 
 
 def _give_back(array: np.ndarray[Any, Any]) -> None:
-    """Make a host array writable again if the buffer that ended was the last one on its memory."""
+    """Make a host array writable again if the OpenCL buffer that ended was the last one on the array's memory."""
     _ended.append(array)
     _count_ended()
 
 
 def _count_ended() -> None:
-    """Count the buffers that have ended, unless another thread has the lock: that thread counts them before it goes on."""
+    """Count the buffers on host arrays that have ended, unless another thread has the lock: that thread counts these then."""
     while _ended and _lock.acquire(blocking=False):
         try:
             while _ended:

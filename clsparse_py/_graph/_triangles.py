@@ -56,7 +56,7 @@ def triangle_count(A: Any) -> int:
     edges = _orient(read_graph(A))
     if not edges.nnz:
         return 0
-    # Products of patterns read no values: the column array stands in for them, as its dtype holds the counts.
+    # Products of patterns read no values: the array of columns stands in for the values, as its dtype holds the counts.
     L = edges.with_values(edges.indices)
     return int(L.with_values(sums_at(L, L, L, plus_pair, by_rows=True)).sum())
 
@@ -139,8 +139,8 @@ def k_truss(A: Any, k: int) -> csr_array:
 
 
 def _count_triangles(S: Structure) -> csr_array:
-    """Return the number of triangles of each edge of a graph without loops; the device is not waited for."""
-    # Products of patterns read no values: the column array stands in for them, as its dtype holds the counts.
+    """Return the number of triangles of each edge of a graph without self-loops; the device is not waited for."""
+    # Products of patterns read no values: the array of columns stands in for the values, as its dtype holds the counts.
     edges = Matrix.assembled(S, S.indices)
     return csr_array.assembled(S, sums_at(edges, edges, edges, plus_pair))
 

@@ -89,7 +89,7 @@ def betweenness_centrality(
 
 
 def _sum_dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
-    """Return the dependencies of all sources on each vertex, summed over the sources (Brandes)."""
+    """Return for each vertex of a graph Brandes' dependencies of the sources on the vertex, summed over the sources."""
     queue, m, n = edges.queue, len(sources), edges.shape[0]
     index = edges.indptr.dtype
     parts = np.asarray(sources, index), np.arange(m + 1, dtype=index)
@@ -97,7 +97,7 @@ def _sum_dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, A
     frontier = csr_array.assembled(
         Structure.canonical(queue, (m, n), columns, begins), copy_to_device(queue, "paths", np.ones(m, edges.dtype))
     )
-    # Frontiers hold the numbers of shortest paths to the vertices of a level, `visited` to all vertices so far.
+    # A frontier holds the numbers of shortest paths from the sources to a level's vertices, `visited` to all vertices so far.
     levels, visited = [], frontier
     while frontier.nnz:
         levels.append(frontier)
@@ -106,7 +106,7 @@ def _sum_dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, A
     backwards, shares = edges._transposed(), []
     dependencies: cl_array.Array | None = None
     for previous, level in reversed(list(itertools.pairwise(levels))):
-        # The share (1 + dependency) / paths of a level; its product with the edges is dependency / paths of the level before.
+        # The share of a vertex is (1 + dependency) / paths; a level's shares times the edges are the previous dependency / paths.
         share = map_values(queue, level.data, "reciprocal")
         if dependencies is not None:
             accumulate_values(queue, share, dependencies, "plus")

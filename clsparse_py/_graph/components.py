@@ -65,7 +65,7 @@ def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
 
 
 def _label(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> tuple[cl_array.Array, int]:
-    """Return the component of each vertex, and the number of components; waits for the number."""
+    """Return the connected component of each vertex of a graph, and the number of components; waits for the number."""
     n, n_entries, index = indptr.size - 1, indices.size, indptr.dtype.name
     rows = rows_of(queue, indptr, n_entries)
     chain = Chain(queue, indices, indptr, rows)

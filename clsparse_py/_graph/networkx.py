@@ -32,7 +32,7 @@ __all__ = [
     "triangles",
 ]
 
-#: The text about each function in NetworkX's documentation.
+#: The text in NetworkX's documentation about each function that this backend has: the calls that the backend runs.
 _FUNCTIONS = {
     "betweenness_centrality": "edges without weights, all sources, without endpoints",
     "connected_components": "undirected graphs",
@@ -42,12 +42,12 @@ _FUNCTIONS = {
     "single_source_shortest_path_length": "edges of length 1",
     "triangles": "undirected graphs",
 }
-#: Arguments that the backend does not support, by function.
+#: Arguments of NetworkX's functions that this backend does not support, by function.
 _REFUSED = {"betweenness_centrality": ("k", "weight", "endpoints"), "pagerank": ("nstart", "dangling")}
-#: Least number of edges with which a call is faster than NetworkX's, and whether the graph's conversion pays, too; by function.
 #: Random graphs of four edges a node, Intel Xeon (family 6, model 207), Intel's runtime 2026.22, 2026-11-26: with 4,000 edges
-#: `triangles` took 1.0 + 1.7 ms where NetworkX took 10, `pagerank` 1.4 + 1.7 (57), `k_truss` 48 + 1.7 (95);
-#: `connected_components` with 40,000 edges 3.3 + 68 (46).
+#: `triangles` took 1.0 ms and 1.7 ms for the graph's conversion, where NetworkX took 10, `pagerank` 1.4 + 1.7 (57),
+#: `k_truss` 48 + 1.7 (95); `connected_components` with 40,000 edges 3.3 + 68 (46).
+#: Least number of edges with which a call is faster than NetworkX's, and whether the graph's conversion pays, too; by function.
 _LEAST_EDGES = {
     "betweenness_centrality": (1_000, True),
     "connected_components": (10_000, False),
@@ -88,12 +88,12 @@ class Graph:
         return self.weighted(self.weight)
 
     def weighted(self, weight: str | None) -> csr_array:
-        """Return the matrix whose entry (i, j) is an attribute of the edge from node i to node j, or 1.
+        """Return the graph's adjacency matrix, whose entry (i, j) is an attribute of the edge from node i to node j, or 1.
 
         NetworkX keeps a graph that it converted, and hands it over for other attributes, too, and for none.
         """
         if weight not in self._matrices:
-            # NetworkX's own conversion takes three times as long, and is dispatched to backends, this one included.
+            # NetworkX's own conversion of a graph takes three times as long, and is dispatched to backends, this one included.
             rows = [neighbours for _, neighbours in self.original.adjacency()]
             indptr = np.cumsum([0, *map(len, rows)])
             indices = np.fromiter(map(self.numbers.__getitem__, itertools.chain.from_iterable(rows)), np.int32, indptr[-1])
@@ -108,15 +108,15 @@ class Graph:
         return self._matrices[weight]
 
     def is_directed(self) -> bool:
-        """Return whether edges have a direction."""
+        """Return whether the graph's edges have a direction."""
         return bool(self.original.is_directed())
 
     def is_multigraph(self) -> bool:
-        """Return whether there may be several edges from one node to another."""
+        """Return whether the graph may have several edges from one node to another."""
         return bool(self.original.is_multigraph())
 
     def named(self, values: Iterable[Any]) -> dict[Any, Any]:
-        """Return the values of all nodes, in the order of rows, as a dict by node."""
+        """Return values of the graph's nodes, given in the order of the matrix's rows, as a dict by node."""
         return dict(zip(self.nodes, values, strict=True))
 
     def number_of(self, node: Any) -> int:
@@ -150,7 +150,7 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
 
 
 def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
-    """Return whether the backend can run a call, or the reason why not; called by NetworkX."""
+    """Return whether the backend can run a call of a NetworkX function, or the reason why not; called by NetworkX."""
     for option in _REFUSED.get(name, ()):
         if (value := named.get(option)) is not None and value is not False:
             return f"{option} is not supported"
@@ -159,7 +159,7 @@ def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> boo
 
 
 def should_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
-    """Return whether the backend runs a call faster than NetworkX, or the reason why not; called before a conversion."""
+    """Return whether the backend runs a call faster than NetworkX, or the reason why not; called before a graph's conversion."""
     G = arguments[0] if arguments else named["G"]
     least, is_worth_converting = _LEAST_EDGES[name]
     if isinstance(G, Graph):

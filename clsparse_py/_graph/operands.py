@@ -47,7 +47,7 @@ def on_host(A: Any) -> Any:
 
 
 def require_integer(name: str, value: Any, least: int | None = None) -> int:
-    """Return an argument as a Python integer, checked.
+    """Return an argument as a Python integer, checked to be one, and at least ``least``.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def require_integer(name: str, value: Any, least: int | None = None) -> int:
 
 
 def require_vertex(name: str, vertex: Any, n: int) -> int:
-    """Return a vertex's number, checked to be below n, the number of vertices.
+    """Return the number of a vertex of a graph, checked to be below n, the number of vertices.
 
     Raises
     ------

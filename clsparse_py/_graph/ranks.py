@@ -16,15 +16,15 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps, declare_pass
 
 __all__ = ["pagerank"]
 
-#: Scalars and sums of PageRank: alpha is the damping factor, dangling the summed rank of vertices without outgoing edges.
+#: Scalars and sums of PageRank: the damping factor alpha; the summed ranks of vertices without outgoing edges, and changes.
 _LAYOUT = Layout(scalars=("alpha",), sums=("dangling", "change"))
 
-#: Pass that divides a vertex's rank by the weight of its outgoing edges, and sums the dangling ranks.
+#: Vector pass that divides a vertex's rank by its outgoing edges' weight, and sums the ranks of vertices without such edges.
 _SHARE = Pass(
     "pagerank_share", reads=("rank", "inverse"), writes=("share",),
     lines=("share = times(rank, inverse);",), sums=(("dangling", "inverse == 0 ? rank : 0"),),
 )  # fmt: skip
-#: Pass that makes the ranks of a step of the power iteration, and sums their absolute changes.
+#: Vector pass that makes the PageRanks of a step of the power iteration, and sums the absolute changes of the ranks.
 _MOVE = Pass(
     "pagerank_move", reads=("arrived", "begin", "lost"), updates=("rank", "was"), takes=("alpha",), totals=("dangling",),
     lines=("was = rank;", "rank = alpha * (arrived + dangling * lost) + (1 - alpha) * begin;"),
@@ -118,7 +118,7 @@ def pagerank(
 
 
 def _read_personalization(personalization: Any, n: int) -> np.ndarray[Any, Any]:
-    """Return the probabilities with which walks begin at the n vertices."""
+    """Return the probabilities with which PageRank's random walks begin at the n vertices."""
     if personalization is None:
         return np.full(n, 1 / max(n, 1))
     weights: np.ndarray[Any, Any] = np.asarray(personalization)

@@ -35,11 +35,11 @@ class SciPySparse(Protocol):
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions of the matrix or array."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The numbers of rows and columns."""
+        """The numbers of rows and columns of the matrix or array."""
 
     def tocsr(self) -> Any:
         """Return the matrix or array in CSR form."""
@@ -58,7 +58,7 @@ class HasVectorType(Protocol[_Class]):
 
     @property
     def _vector_type(self) -> _Class:
-        """The class of a single row or column."""
+        """The class of a single row or column of the sparse array."""
 
 
 class OfAxis(Protocol):

@@ -95,7 +95,7 @@ def copied(queue: cl.CommandQueue, name: str, values: cl_array.Array) -> cl_arra
 def with_index(
     queue: cl.CommandQueue, parts: tuple[cl_array.Array, cl_array.Array, cl_array.Array], index: np.dtype[Any]
 ) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Return the data, indices and indptr of a matrix, both index arrays converted to an index dtype that they lack."""
+    """Return the data, indices and indptr of a matrix, both index arrays converted to an index dtype if they have another."""
     data, indices, indptr = parts
     if indices.dtype == index:
         return parts

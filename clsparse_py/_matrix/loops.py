@@ -17,11 +17,11 @@ from clsparse_py._run.launch import Chain, spread
 
 __all__ = ["LOOPS", "Loop", "LoopKernel", "declare_loop", "enqueue_loop"]
 
-#: Most work-groups of a loop to a compute unit of a GPU.
+#: Most work-groups of a loop kernel (`Loop`) to a compute unit of a GPU.
 _GROUPS_PER_UNIT = 64
-#: Most work-groups of a loop to a core of a CPU.
+#: Most work-groups of a loop kernel (`Loop`) to a core of a CPU.
 _GROUPS_PER_CORE = 4
-#: The declared loops, in the order of their declarations.
+#: The loop kernels (`Loop`) that modules have declared, in the order of declaration.
 LOOPS: list[Loop] = []
 
 
@@ -60,12 +60,12 @@ class Loop:
     includes: tuple[str, ...] = ()
 
     def record(self, work_group: int, *types: str) -> LoopKernel:
-        """Return the kernel's record for types, in the order of `types`: NumPy's names of dtypes, or OpenCL's of moved values."""
+        """Return the loop kernel's parameter record for the names of types, NumPy's or OpenCL's, in the order of `types`."""
         return LoopKernel(work_group, self, types)
 
     @property
     def arguments(self) -> str:
-        """The kernel's arguments in OpenCL C."""
+        """The declarations of the loop kernel's arguments in OpenCL C."""
         return textwrap.fill(", ".join(map(_declare_argument, self.declarations.split(", "))), 120, subsequent_indent=4 * " ")
 
     @property
@@ -75,7 +75,7 @@ class Loop:
 
 
 def _declare_argument(declaration: str) -> str:
-    """Return the declaration of a kernel's argument in OpenCL C; a macro stays as it is."""
+    """Return the OpenCL C declaration of a loop kernel's argument, with its qualifiers; a macro stays as it is."""
     kind, star, name = declaration.partition("*")
     if star:
         return f"global {kind}*restrict {name}"
@@ -91,7 +91,7 @@ def declare_loop(name: str, description: str, declarations: str, *statements: st
 def enqueue_loop(
     chain: Chain, loop: Loop, n: int, types: tuple[str, ...], *arguments: Any, work_group: int | None = None
 ) -> None:
-    """Enqueue a loop over n entries, with types as for `Loop.record`; the default work-group is 1 on CPU devices, else 256."""
+    """Enqueue a loop kernel over n entries, with types as for `Loop.record`; the default work-group is 1 on CPUs, else 256."""
     in_loops = chain.device.lanes_are_loops
     group = min(work_group or (1 if in_loops else 256), chain.device.max_work_group)
     built, record = chain.build(loop.record(group, *types))

@@ -126,12 +126,12 @@ class Structure:
 
     @property
     def nnz(self) -> int:
-        """Number of stored entries."""
+        """Number of stored entries of matrices of this structure."""
         self.require_valid()
         return int(self.indices.size)
 
     def checked(self) -> Facts:
-        """Return the facts about the structure, which is checked first if there are none.
+        """Return the `Facts` about the structure (whether rows are sorted, say), which is checked first if there are none.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class Structure:
         return self.facts
 
     def require_valid(self) -> None:
-        """Check the structure, unless it was checked before or the caller vouches for it."""
+        """Check the structure's arrays on the device, unless they were checked before or the caller vouches for them."""
         if self.facts is None and not self._vouched:
             self.checked()
 
@@ -155,11 +155,11 @@ class Structure:
         return Structure(queue, self.shape, indices, indptr, self.facts, vouched=self._vouched)
 
     def find_plan(self, kind: Hashable) -> Any:
-        """Return the plan of a kind if a product made it, else None."""
+        """Return the structure's plan of a kind of operation if an operation made one, else None."""
         return None if are_plain() else self._plans.get(kind)
 
     def get_plan(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
-        """Return the plan of a kind, which all matrices of this structure share; ``make`` makes it at the first call.
+        """Return the plan of a kind of operation, which all matrices of this structure share; ``make`` makes it at first.
 
         A plan must not refer to the structure: the cycle, and its device memory, would stay until Python's garbage collection.
         Plain kernels have plans of their own.
@@ -192,7 +192,7 @@ class Matrix:
 
     @classmethod
     def sharing(cls, other: Matrix) -> Self:
-        """Return a matrix of this class that has the structure and the values of another one."""
+        """Return a matrix of this class that has the structure and the values of another matrix."""
         return cls.assembled(other._structure, other._data)
 
     def with_values(self, values: cl_array.Array) -> Self:
@@ -233,7 +233,7 @@ class Matrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns."""
+        """The numbers of rows and columns of the matrix."""
         return self._structure.shape
 
     @property
@@ -243,12 +243,12 @@ class Matrix:
 
     @property
     def context(self) -> cl.Context:
-        """The context of the queue."""
+        """The OpenCL context of the matrix's queue."""
         return self._structure.context
 
     @property
     def data(self) -> cl_array.Array:
-        """The values, a device array of ``nnz`` entries. May be set to another of that length."""
+        """The values of the matrix, a device array of ``nnz`` entries. May be set to another of that length."""
         return self._data
 
     @data.setter
@@ -259,7 +259,7 @@ class Matrix:
 
     @property
     def parts(self) -> Parts:
-        """The values, `indices` and `indptr`, which belong together."""
+        """The three arrays of the matrix, which belong together: the values, `indices` and `indptr`."""
         return self._data, self._structure.indices, self._structure.indptr
 
     @property
@@ -269,44 +269,44 @@ class Matrix:
 
     @property
     def indptr(self) -> cl_array.Array:
-        """Row pointers, ``rows + 1`` entries. Do not write to this array: facts and plans would stay."""
+        """The matrix's row pointers, ``rows + 1`` entries. Do not write to this array: facts and plans would stay."""
         return self._structure.indptr
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
+        """The dtype of the matrix's values."""
         return np.dtype(self._data.dtype)
 
     @property
     def nnz(self) -> int:
-        """Number of stored entries."""
+        """Number of stored entries of the matrix."""
         self.require_valid()
         return int(self._structure.indices.size)
 
     @property
     def has_sorted_indices(self) -> bool:
-        """Whether the columns of each row ascend (duplicates may stand beside each other)."""
+        """Whether the columns of each row of the matrix ascend (duplicates may stand beside each other)."""
         return self._checked().sorted
 
     @property
     def has_canonical_format(self) -> bool:
-        """Whether the columns of each row ascend strictly: sorted and without duplicates."""
+        """Whether the columns of each row of the matrix ascend strictly: sorted and without duplicates."""
         return self._checked().canonical
 
     def _checked(self) -> Facts:
-        """Return the facts about the structure, which is checked first if there are none."""
+        """Return the `Facts` about the matrix's structure, which is checked first if there are none."""
         facts = self._structure.checked()
         self._require_values()
         return facts
 
     def require_valid(self) -> None:
-        """Check the structure unless it was checked; operations call `require_valid` before a kernel relies on the structure."""
+        """Check the matrix's structure unless it was checked; operations call this before a kernel relies on the structure."""
         if self._structure.facts is None:
             self._structure.require_valid()
         self._require_values()
 
     def _require_values(self) -> None:
-        """Cut off the values of entries behind the last row; raise a ValueError if values are missing, or released."""
+        """Cut off the matrix's values behind the last row; raise a ValueError if values are missing, or their memory released."""
         structure, n = self._structure, self._structure.indices.size
         if is_released(self._data.base_data):
             raise ValueError("data: its memory was released")
@@ -329,7 +329,7 @@ class Origin:
         self._matrix, self._indices = weakref.ref(A), weakref.ref(A.structure.indices)
 
     def check(self, name: str, values: object) -> None:
-        """Raise a ValueError if ``values`` are those of the matrix, which has another structure by now."""
+        """Raise a ValueError if ``values`` are those of the planned matrix, and this matrix has another structure by now."""
         A = self._matrix()
         if A is not None and values is A._data and A.structure.indices is not self._indices():
             raise ValueError(f"{name}: the matrix has other indices than were planned for, which its values now go with")
@@ -340,13 +340,13 @@ class Sparse:
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions of the array."""
         return len(self.shape)
 
     @property
     @abc.abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """The numbers of rows and columns or, of one dimension, the length."""
+        """The numbers of rows and columns of the array or, of one dimension, its length."""
 
     @abc.abstractmethod
     def tocsr(self, copy: bool = False) -> Any:

@@ -35,7 +35,7 @@ def check_matrix(A: Any) -> None:
 
 
 def require_calls(expected: Any) -> None:
-    """Raise a ValueError unless the number of calls that a plan expects is a whole number or None."""
+    """Raise a ValueError unless the number of calls that a plan is to expect is a whole number or None."""
     if expected is not None and (not isinstance(expected, (int, np.integer)) or expected < 0):
         raise ValueError(f"expected_calls: must be a whole number, or None, is {expected!r}")
 
@@ -83,14 +83,14 @@ def _require_fp64(A: Matrix, name: str, dtype: np.dtype[Any]) -> None:
 
 
 def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> np.dtype[Any]:
-    """Return the dtype of a product, after checks of its semiring, alpha and beta."""
+    """Return the dtype of the product of A and x, after checks of the product's semiring, alpha and beta."""
     if not isinstance(semiring, Semiring):
         raise TypeError(f"semiring: must be one of clsparse_py._precision.semiring, is {type(semiring).__name__}")
     dtype, needs_fp64 = _result_dtype(A.data.dtype, x.dtype, semiring)
     if needs_fp64 and A.data.dtype.char not in "dD":  # A's values are on the device, which supports their dtype
         _require_fp64(A, "x", dtype)
     if semiring.is_given:
-        # Few processes define a semiring, so that the module is loaded late.
+        # Few processes define a semiring of their own, so that the module that compiles semirings is loaded late.
         from clsparse_py._matrix.given_semirings import require_semiring
 
         require_semiring(A.queue, semiring, A.data.dtype, x.dtype)
@@ -123,7 +123,7 @@ def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
 
 @functools.cache
 def _result_dtype(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.dtype[Any], bool]:
-    """Return the dtype of a product, and whether computing it needs double precision."""
+    """Return the dtype of a product of values of two dtypes, and whether computing the product needs double precision."""
     arithmetic = Arithmetic(a.name, x.name, "int32", semiring.name)
     if arithmetic.result.name not in OPENCL_TYPES:
         raise TypeError(f"x: {a} times {x} gives {arithmetic.result}, which is not supported")
@@ -145,7 +145,7 @@ class Result:
         self.array, self.host = array, host
 
     def deliver(self) -> Any:
-        """Return the device array without waiting, or the NumPy array with the values in it."""
+        """Return the operation's result: the device array without waiting, or the caller's NumPy array with the values in it."""
         return self.array if self.host is None else on_host(self.array, self.host)
 
 

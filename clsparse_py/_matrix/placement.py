@@ -36,7 +36,7 @@ Parts = tuple[Any, Any, Any]
 
 
 def shape_of(shape: Any) -> tuple[int, int]:
-    """Return a matrix's shape as two Python integers; raise an error if it is none."""
+    """Return a matrix's shape as two Python integers; raise an error if the argument is no shape."""
     if hasattr(shape, "__len__") and not isinstance(shape, str) and len(shape) != 2:
         raise ValueError(f"shape: must be two integers, is {shape!r} (unable to infer matrix dimensions)")
     try:
@@ -74,7 +74,7 @@ def value_dtype_on(queue: cl.CommandQueue, data_dtype: np.dtype[Any], dtype: Any
 
 
 def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.CommandQueue:
-    """Return the given queue, or the queue of the first part on a device, or the default queue.
+    """Return the queue of a matrix of three arrays: the given one, else that of the first array on a device, else the default.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class ProductKernel(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of the kernel's name that names its tunable parameters."""
+        """The part of a product kernel's name that names its tunable parameters, such as the work-group size."""
         return f"wg{self.work_group}"
 
     @property

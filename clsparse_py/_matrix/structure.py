@@ -86,12 +86,12 @@ class OfNumbers(OfStructure):
 
 
 def positions(prefix: str, names: Iterable[str]) -> str:
-    """Return macros PREFIX_NAME, numbered from 0, for the positions of named numbers in an array that host and device share."""
+    """Return OpenCL C macros PREFIX_NAME of the positions, from 0 on, of named numbers in an array that host and device share."""
     return "".join(f"#define {prefix}_{name.upper()} {position}\n" for position, name in enumerate(names))
 
 
 class _Counts(NamedTuple):
-    """The counts of ``templates/csr/check.mako``, in the order of its output.
+    """The numbers that ``templates/csr/check.mako`` counts in a CSR structure, in the order of the kernel's output.
 
     Counts are summed over the work-groups, except for `longest`, whose largest value counts.
     """
@@ -147,7 +147,7 @@ class Facts:
 def _count_violations(
     chain: Chain, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int
 ) -> np.ndarray[Any, Any]:
-    """Return the counts of ``templates/csr/check.mako`` for a structure, a row for each work-group."""
+    """Return the numbers that ``templates/csr/check.mako`` counts in a CSR structure: a row for each work-group."""
     built, record = chain.build(Check(min(work_group, chain.device.max_work_group), indptr.dtype.name))
     work = max(shape[0], indices.size, 1)
     groups = max(1, min(-(-work // record.work_group), chain.device.compute_units * 16))
@@ -162,7 +162,7 @@ def _count_violations(
 def check_structure(
     queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int = 128
 ) -> Facts:
-    """Return the facts about a structure, which one kernel and one read check on the device.
+    """Return the `Facts` about a CSR structure, which one kernel on the device and one read by the host check.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def check_structure(
     if last > indices.size:
         raise ValueError(f"indptr: ends with {last}, but there are only {indices.size} indices")
     if outside and last < indices.size:
-        # Entries behind the last row are cut off, and need not be valid columns: the others are counted again.
+        # Entries behind the last row are cut off, and need not have valid columns: the entries of the rows are counted again.
         return check_structure(queue, shape, indices[:last], indptr, work_group)
     if outside:
         raise ValueError(f"indices: must lie in [0, {shape[1]}), {outside} of {indices.size} do not")

@@ -1,6 +1,6 @@
 <%doc>
-Compact the marked entries: their columns and values; without `values` their positions in place of values, and behind
-them the number n of all entries.
+Compact the marked entries of a CSR matrix: move their columns and values together; without `values` write the entries' old
+positions in place of values, and behind these positions the number n of all entries.
 
 Index space   an entry to a work-item
 Inputs        places: n + 1, the number of kept entries before each entry; entry k is kept if places[k + 1] is not places[k]

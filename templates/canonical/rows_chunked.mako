@@ -22,7 +22,7 @@ void ${name}(
         return;
     const I row_end = part_row[part + 1], end = part_entry[part + 1];
     I entry = part_entry[part];
-    // The part may begin inside a row.
+    // The work-item's part of the rows and entries may begin inside a row.
     for (I row = part_row[part] - (entry < indptr[part_row[part]] ? 1 : 0); row < row_end; ++row)
         for (const I row_ends = min(indptr[row + 1], end); entry < row_ends; ++entry)
             rows[entry] = row;

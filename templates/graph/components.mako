@@ -13,7 +13,7 @@ Result        exact: trees differ from run to run, roots do not
 % if phase == "link":
 int load(volatile global int *parents, const int v) { return atomic_add(parents + v, 0); }
 
-// Return the root of a vertex, and link vertices on the path to an ancestor nearer to the root.
+// Return the root of the tree that has the vertex v, and link vertices on the path to an ancestor nearer to the root.
 int root_of(volatile global int *parents, int v)
 {
     for (int above = load(parents, v); above != v;) {
@@ -46,7 +46,7 @@ void ${name}(
         int a = root_of(parents, (int)rows[i]), b = root_of(parents, (int)columns[i]);
         while (a != b) {
             const int high = max(a, b), low = min(a, b), previous = atomic_cmpxchg(parents + high, high, low);
-            // Another work-item may have linked the root `high` in the meantime.
+            // Another work-item may have linked the root `high` to another vertex in the meantime.
             a = previous == high ? low : root_of(parents, previous);
             b = previous == high ? low : root_of(parents, low);
         }
