@@ -28,10 +28,10 @@ _REFLECTED: Mapping[np.ufunc, Callable[[Any, Any], Any]] = {
 OF_NO_VALUES = (np.ndim, np.shape, np.size, np.iscomplexobj, np.isrealobj)
 
 
-#: Most events of unordered commands that an array keeps.
+#: Most events of unordered commands that a device array keeps in its list of events.
 _MAX_EVENTS = 16
 
-#: Execution status of a command that has ended.
+#: OpenCL's execution status of a command that has ended.
 _COMPLETE = cl.command_execution_status.COMPLETE
 #: Held while lists of events are exchanged.
 _lock = threading.Lock()
@@ -65,7 +65,7 @@ class DeviceArray(cl_array.Array):
         return array
 
     def note_written(self, event: cl.Event) -> None:
-        """Note that a command, which waits for earlier commands on the array, writes to the array."""
+        """Note the event of a command that writes to the array after it waited for earlier commands on the array."""
         if self._sharers is None:
             self.events = [event]
         else:  # another thread may write to another part of the memory, unknown to this command
@@ -76,7 +76,7 @@ class DeviceArray(cl_array.Array):
         self._exchange(lambda events: [event for event in events if event not in ended])
 
     def _exchange(self, change: Callable[[list[cl.Event]], list[cl.Event]]) -> None:
-        """Replace the list of events of the array and its sharers by a changed list."""
+        """Replace the list of events that the array shares with its views and arrays `with_queue` by a changed list."""
         with _lock:
             self.events = events = change(self.events)
             for reference in self._sharers or ():
@@ -103,7 +103,7 @@ class DeviceArray(cl_array.Array):
         return super().__getitem__(index)  # type: ignore[no-untyped-call] # PyOpenCL has no types
 
     def setitem(self, subscript: Any, value: object, *further: Any, **options: Any) -> None:
-        """Write the values of a view, or the values at positions given by a device array."""
+        """Write values to a view of the array, or to its entries at positions given by a device array."""
         _refuse_mask(subscript)
         super().setitem(subscript, value, *further, **options)
 
@@ -152,7 +152,7 @@ class DeviceArray(cl_array.Array):
         return [name for name in super().__dir__() if name not in _REFUSED]
 
 
-#: The end of messages that refuse a NumPy function or method.
+#: End of the error messages that refuse a NumPy function or method for an array on a device.
 _REASON = (
     "this array is on a device, where NumPy does not compute; array.get() returns its values as a NumPy array, "
     "A.get() a sparse array of the device as SciPy's"
@@ -162,7 +162,7 @@ _REASON = (
 class _Refused:
     """A descriptor that refuses a method of NumPy's arrays which device arrays lack."""
 
-    # With a `__getattr__` of the class, Python would take six times as long for each attribute that exists.
+    # A descriptor for each refused method: a `__getattr__` would make each attribute that exists take six times as long.
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -178,7 +178,7 @@ def _list_refused() -> frozenset[str]:
     )
 
 
-#: Names of attributes of NumPy's arrays that device arrays refuse.
+#: Names of the attributes and methods of NumPy's arrays that device arrays refuse with an error.
 _REFUSED = _list_refused()
 for _name in _REFUSED:
     setattr(DeviceArray, _name, _Refused(_name))

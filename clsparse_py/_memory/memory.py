@@ -37,9 +37,9 @@ _Returned = TypeVar("_Returned")
 #: Functions that `free_memory` calls with a context, or None for all contexts: of modules that keep built kernels.
 also_let_go: list[Callable[[cl.Context | None], None]] = []
 
-#: OpenCL's codes of errors.
+#: PyOpenCL's class of the codes of OpenCL's errors.
 _CODES = cl.status_code
-#: Codes of errors for lack of memory, beside those that PyOpenCL raises as `pyopencl.MemoryError`.
+#: OpenCL's codes of errors for lack of memory, beside those that PyOpenCL raises as `pyopencl.MemoryError`.
 _LACKING = {_CODES.OUT_OF_RESOURCES, _CODES.OUT_OF_HOST_MEMORY, _CODES.INVALID_BUFFER_SIZE, _CODES.MAP_FAILURE}
 
 
@@ -74,13 +74,13 @@ def new_array(
 
 
 def make_form(context: cl.Context, n: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Return the form, as `new_array` takes it, of one-dimensional arrays of ``n`` entries."""
+    """Return the form (context, dtype, shape, strides, size) of one-dimensional device arrays of ``n`` entries."""
     return context, dtype, (n,), (dtype.itemsize,), n
 
 
 @functools.lru_cache(maxsize=1024)
 def layout(shape: tuple[int, ...], item: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Return the shape, strides and size of a C-contiguous array."""
+    """Return the shape, the strides in bytes, and the number of entries of a C-contiguous array."""
     shape = tuple(map(int, shape))
     steps = [item]
     for length in shape[:0:-1]:
@@ -234,7 +234,7 @@ def allocate_pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any
     try:
         buffer = cl.Buffer(pool.context, flags, max(n_bytes, 1))
         how: Any = cl.map_flags.READ | cl.map_flags.WRITE
-        # The buffer is mapped as long as the array lives.
+        # The pinned buffer is mapped to the host as long as the array on it lives.
         mapped: Any = cl.enqueue_map_buffer(queue, buffer, how, 0, (max(n_bytes, 1),), np.dtype(np.uint8))[0]
     except cl.Error as error:
         raise MemoryError(f"{n_bytes:,} bytes of pinned host memory: {error}; {pool.capacity()}") from error
@@ -263,7 +263,7 @@ def _call_allocator(allocator: Any, n_bytes: int, pool: Pool) -> Any:
 
 
 def _lacks_memory(error: cl.Error) -> bool:
-    """Return whether a command failed for lack of memory."""
+    """Return whether an error of OpenCL says that a command failed for lack of memory."""
     return isinstance(error, cl.MemoryError) or error.code in _LACKING
 
 
@@ -307,7 +307,7 @@ def submit(
 
 
 def _select_pools(queue: cl.CommandQueue | None) -> Iterator[Pool]:
-    """Return the pool of a queue, or all pools for None."""
+    """Iterate over the memory pool of a queue's context and device, or over all memory pools for None."""
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise TypeError(f"queue: must be a pyopencl.CommandQueue or None, is {type(queue).__name__}")
     return iter(pools() if queue is None else [arena_of(queue).pool])

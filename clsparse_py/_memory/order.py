@@ -16,7 +16,7 @@ from clsparse_py._memory.unordered import flush
 
 __all__ = ["forget_ended", "note_use", "note_written", "of_others", "record_use", "uses_before_writing"]
 
-#: Execution status of a command that has ended.
+#: OpenCL's execution status of a command that has ended.
 _COMPLETE = cl.command_execution_status.COMPLETE
 
 

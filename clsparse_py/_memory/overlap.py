@@ -13,15 +13,15 @@ from clsparse_py._memory.pool import is_released
 
 __all__ = ["find_buffer", "overlap", "require_apart", "require_inside", "require_writable"]
 
-#: The query of a sub-buffer for its buffer.
+#: OpenCL's query of a sub-buffer for the buffer that the sub-buffer is a part of.
 _ASSOCIATED = cl.mem_info.ASSOCIATED_MEMOBJECT
-#: The query of a buffer for its flags.
+#: OpenCL's query of a buffer for its flags of memory and access.
 _FLAGS = cl.mem_info.FLAGS
-#: The query of a sub-buffer for its first byte in its buffer.
+#: OpenCL's query of a sub-buffer for the position of its first byte in the whole buffer.
 _OFFSET = cl.mem_info.OFFSET
-#: The flag of buffers on host memory.
+#: OpenCL's flag of buffers that lie on memory of the host.
 _USE_HOST_PTR = cl.mem_flags.USE_HOST_PTR
-#: The address space of the host; a buffer elsewhere is an address space of its own, named by its handle.
+#: Number of the host's address space; a buffer elsewhere is an address space of its own, with its handle as number.
 _HOST = 0
 
 _Array = np.ndarray[Any, Any] | cl_array.Array
@@ -102,7 +102,7 @@ def require_inside(name: str, array: cl_array.Array) -> None:
 
 def overlap(a: _Array, b: _Array) -> bool:
     """Return whether the ranges of bytes of two arrays overlap."""
-    # Address spaces are compared first: that takes a microsecond, and nearly all arrays have a space of their own.
+    # Address spaces of arrays are compared first: that takes a microsecond, and nearly all arrays have a space of their own.
     if not (a.size and b.size) or _space(a) != _space(b):
         return False
     (a_begin, a_end), (b_begin, b_end) = _reach(a), _reach(b)

@@ -22,16 +22,16 @@ from clsparse_py._memory.unordered import Beside, Uses, flush, has_order, queue_
 
 __all__ = ["Arena", "Block", "Lent", "MemoryInfo", "Pool", "arena_of", "is_released", "pools", "side_queue", "whole"]
 
-#: Most memory that a pool keeps unused by default, as a share of the device's memory.
+#: Most memory that a pool of device memory keeps unused by default, as a share of the device's memory.
 _SHARE = 0.25
-#: Blocks, lent or let go, that are counted in one batch: a count takes a lock.
+#: Most blocks of memory, lent or let go, that a pool counts in one batch: a count takes a lock.
 _MAX_CHANGES = 256
-#: Largest block that is counted in a batch when it is let go, as a share of the pool's limit; larger ones are counted at once.
+#: Largest block of memory that a pool counts in a batch, as a share of the pool's limit; larger blocks are counted at once.
 _SMALL_SHARE = 1 / 256
-#: Bits of the smallest step between sizes of blocks, in bytes. Larger steps are an eighth of the size, which bounds the waste.
+#: Bits of the smallest step, in bytes, between sizes of a pool's blocks; larger steps are an eighth of the size at most.
 _MIN_STEP_BITS = 8
 
-#: The query of a buffer for how often it is mapped to the host.
+#: OpenCL's query of a buffer for how often the buffer is mapped to the host.
 _MAP_COUNT = cl.mem_info.MAP_COUNT
 #: Makes a buffer object of the handle of memory.
 _of_handle = cl.Buffer.from_int_ptr
@@ -64,7 +64,7 @@ class Idle(dict[int, "list[Block]"]):
     is_open = True
 
     def close(self) -> None:
-        """Free all idle blocks, and keep none from now on; blocks in use refer to this object."""
+        """Free all idle blocks of memory, and keep none from now on; blocks in use refer to this object."""
         self.is_open = False
         self.clear()
 
@@ -82,7 +82,7 @@ class Block:
 
     def __init__(self, arena: Arena, buffer: cl.Buffer, size: int, patience: int) -> None:
         self.buffer, self.size, self.pointer, self.patience = buffer, size, buffer.int_ptr, patience
-        # A block does not keep its arena, which goes with its queue.
+        # A block of memory has a weak reference to its arena, which goes with the arena's queue.
         self.pool, self.arena, self.idle = arena.pool, arena.itself, arena.idle
         self.idle_since = 0
 
@@ -96,21 +96,21 @@ class Lent(cl.Buffer):
         None once the memory was released by hand.
     """
 
-    # PyOpenCL's buffers have no weak references: only a `__del__` of a class of ours learns when a buffer is let go. A buffer of
-    # a handle is given this class in place of `cl.Buffer`, so the class must not have slots.
+    # PyOpenCL's buffers have no weak references: only a `__del__` of a class of ours learns when a buffer is let go.
+    # The class must not have slots, as buffer objects made of a handle get this class in place of `cl.Buffer`.
     __slots__ = ()
 
     block: Block | None
 
     def get_sub_region(self, origin: int, size: int, flags: int = 0) -> cl.Buffer:
-        """Return a sub-buffer, which keeps the whole buffer alive."""
+        """Return a sub-buffer of the buffer, which keeps the whole buffer alive."""
         return _keep_with(self, super().get_sub_region(origin, size, flags))
 
     def __getitem__(self, part: slice) -> cl.Buffer:
         return _keep_with(self, super().__getitem__(part))
 
     def release(self) -> None:
-        """Let go of the memory before the buffer object goes."""
+        """Let go of the buffer's memory by hand, before the buffer object goes."""
         if self.block is not None:
             self.block.pool.n_released += 1
         self.__del__()
@@ -120,7 +120,7 @@ class Lent(cl.Buffer):
     def __del__(self, mapped: Any = _MAP_COUNT) -> None:
         block = self.block
         if block is not None:
-            # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
+            # Memory that is mapped to the host may be read after its array has gone: the mapping keeps the memory, not the pool.
             if self.get_info(mapped):
                 block.pool.drop(block)
             else:
@@ -128,24 +128,24 @@ class Lent(cl.Buffer):
 
 
 def is_released(memory: object) -> bool:
-    """Return whether the memory of an array was released by hand: another array may have the block by now."""
+    """Return whether the memory of an array was released by hand: another array may have that memory by now."""
     return memory.__class__ is Lent and memory.block is None
 
 
 def _keep_with(owner: cl.Buffer, part: Any) -> cl.Buffer:
-    """Return a sub-buffer, which keeps its owner alive from now on."""
+    """Return a sub-buffer that keeps the buffer of which it is a part alive from now on."""
     part._clsparse_py = owner
     sub_buffer: cl.Buffer = part
     return sub_buffer
 
 
 def whole(memory: Any) -> Any:
-    """Return the lent buffer of which a buffer is a sub-buffer; else the buffer itself."""
+    """Return the pool's buffer of which a buffer is a sub-buffer; for any other buffer, the buffer itself."""
     return getattr(memory, "_clsparse_py", memory)
 
 
 def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None = None, flags: int = 0) -> cl.Buffer:
-    """Create a buffer of new memory, or of a host array, in place or by copy. No other function asks the driver for memory."""
+    """Create a buffer of new device memory, or of a host array, in place or by copy: only here the driver is asked for memory."""
     if host is not None:
         return cl.Buffer(context, flags, hostbuf=host)
     return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
@@ -153,7 +153,7 @@ def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None
 
 @functools.lru_cache(maxsize=4096)
 def _block_size(n_bytes: int) -> int:
-    """Return the size of the block that is lent for a number of bytes."""
+    """Return the size, in bytes, of the pool's block that is lent for ``n_bytes`` bytes."""
     step = n_bytes.bit_length() - 4
     if step < _MIN_STEP_BITS:
         step = _MIN_STEP_BITS
@@ -211,12 +211,12 @@ class Pool:
         self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
 
     def add(self, arena: Arena) -> None:
-        """Add the arena of another queue."""
+        """Add the arena of another queue, which holds the queue's idle blocks of memory, to the pool."""
         with self._lock:
             self._arenas.add(arena)
 
     def lend(self, arena: Arena, n_bytes: int) -> Block:
-        """Return a block of at least ``n_bytes`` bytes: an idle block of the arena if there is one, else new memory.
+        """Return a block of memory of at least ``n_bytes`` bytes: an idle block of the arena if there is one, else new memory.
 
         Raises
         ------
@@ -236,7 +236,7 @@ class Pool:
         return block
 
     def _create_block(self, arena: Arena, size: int, n_bytes: int) -> Block:
-        """Return a new block of ``size`` bytes, or of ``n_bytes`` if the driver lacks memory for the full size."""
+        """Return a new block of device memory of ``size`` bytes, or of ``n_bytes`` if the driver lacks memory for that."""
         try:
             buffer = _create(self.context, size)
         except cl.Error:
@@ -245,7 +245,7 @@ class Pool:
         return Block(arena, buffer, size, _MAX_CHANGES if size <= self._small else 0)
 
     def _take_unused(self, idle: list[Block]) -> Block:
-        """Take a block out of a list of idle ones: the last that no command uses any more; else the first."""
+        """Take a block of memory out of a list of idle blocks: the last that no command uses any more; else the first."""
         for block in reversed(idle.copy()):
             if not self.uses.running((block.pointer,)):
                 with contextlib.suppress(ValueError):  # another thread took the block
@@ -254,7 +254,7 @@ class Pool:
         return idle.pop(0)
 
     def take_back(self, block: Block) -> None:
-        """Put a block that an array or operation let go among the idle blocks of its arena."""
+        """Put a block of memory that an array or operation let go among the idle blocks of its queue's arena."""
         block.idle_since = next(self._clock)
         try:
             block.idle[block.size].append(block)
@@ -267,11 +267,11 @@ class Pool:
             self.settle(False)
 
     def drop(self, block: Block) -> None:
-        """Count a block that was let go and is not kept, as its memory is mapped to the host."""
+        """Count a block of memory that was let go and is not kept for reuse, as its memory is mapped to the host."""
         self.changes.append(-block.size)
 
     def settle(self, wait: bool = True) -> None:
-        """Bring the counts of memory up to date, and free idle blocks beyond the pool's limit.
+        """Bring the pool's counts of memory up to date, and free idle blocks beyond the pool's limit.
 
         Without ``wait``, it is left to a later call if another caller has the lock, which may be a call that this one interrupts.
         """
@@ -288,11 +288,11 @@ class Pool:
             self._lock.release()
 
     def _count_idle_bytes(self) -> int:
-        """Return the bytes of idle blocks."""
+        """Return the bytes of all idle blocks of the pool."""
         return sum(size * len(idle) for arena in self._arenas for size, idle in tuple(arena.idle.items()))
 
     def _free_oldest(self) -> None:
-        """Free the block that has been idle for longest: its memory goes back to the driver."""
+        """Free the pool's block of memory that has been idle for longest: its memory goes back to the driver."""
         lists = [(idle[:1], idle) for arena in self._arenas for idle in tuple(arena.idle.values())]
         first, idle = min(
             (idle_list for idle_list in lists if idle_list[0]), key=lambda idle_list: idle_list[0][0].idle_since, default=([], [])
@@ -301,7 +301,7 @@ class Pool:
             idle.remove(first[0])
 
     def empty(self) -> None:
-        """Free all idle blocks and kept counters: their memory goes back to the driver."""
+        """Free all idle blocks of the pool and all kept counters: their memory goes back to the driver."""
         with self._lock:
             arenas = tuple(self._arenas)
         for arena in arenas:
@@ -333,7 +333,7 @@ class Pool:
                 raise MemoryError(f"a buffer on {host.nbytes:,} bytes of host memory: {error}; {self.capacity()}") from error
 
     def capacity(self) -> str:
-        """Return a phrase for messages: the memory of the device, and how much of it is used."""
+        """Return a phrase for error messages: the memory of the device, and how much of that memory is used."""
         has = f"{self.device_name} has {self.device_bytes:,} in all and allows {self.largest:,} in one array"
         return f"{has}; clsparse_py uses {self.info().used:,} there"
 
@@ -387,7 +387,7 @@ class Arena:
         return lent
 
     def take_block(self, queue: cl.CommandQueue, n_bytes: int) -> Block:
-        """Return a block for the next commands of the arena's queue; raises as `Pool.lend`."""
+        """Return a block of memory for the next commands of the arena's queue; raises as `Pool.lend`."""
         pool = self.pool
         block = pool.lend(self, n_bytes)
         if pool.uses and (events := pool.uses.running((block.pointer,), queue.int_ptr)):
@@ -403,7 +403,7 @@ _lock = threading.Lock()
 
 
 def arena_of(queue: cl.CommandQueue) -> Arena:
-    """Return the arena of a queue, which the queue's Python object keeps."""
+    """Return the arena of a queue (its pool and idle blocks of memory), which the queue's Python object keeps."""
     keeper: Any = queue
     try:
         arena: Arena = keeper._clsparse_py
@@ -423,7 +423,7 @@ def arena_of(queue: cl.CommandQueue) -> Arena:
 
 
 def pools() -> list[Pool]:
-    """Return the pools of all contexts and devices."""
+    """Return the memory pools of all contexts and devices."""
     return list(_pools.values())
 
 

@@ -16,13 +16,13 @@ import pyopencl as cl
 
 __all__ = ["Beside", "Uses", "flush", "has_order", "queue_beside"]
 
-#: Property of an out-of-order queue.
+#: OpenCL's property of a queue that runs its commands in any order.
 _OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-#: Execution status of a command that has ended; running and waiting commands have greater ones.
+#: OpenCL's execution status of a command that has ended; running and waiting commands have a greater status.
 _COMPLETE = cl.command_execution_status.COMPLETE
-#: Commands that the host may be ahead of the first unfinished one (quirk 43).
+#: Most commands that the host may enqueue for an out-of-order queue ahead of the first unfinished command (quirk 43).
 _MOST_AHEAD = 64
-#: Longest wait of the host for the first unfinished command, in seconds.
+#: Longest wait of the host for the first unfinished command of an out-of-order queue, in seconds.
 _PATIENCE = 0.01
 
 
@@ -51,7 +51,7 @@ class Beside:
         self._ends: deque[cl.Event] = deque()
 
     def run(self, command: Callable[..., Any], queue: cl.CommandQueue, *arguments: Any, **keywords: Any) -> Any:
-        """Enqueue a command for the user's queue, or several by one call, and return the result of the call: the last event.
+        """Run a function that enqueues commands for the user's out-of-order queue, and return its result: the last event.
 
         The command begins after all earlier commands of the user's queue. Later barriers, markers and calls of `finish` there
         wait for it.
@@ -86,31 +86,31 @@ class Uses(dict[int, dict[int, cl.Event]]):
         self._lock = threading.Lock()
 
     def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
-        """Note that a command uses memory; it ends after all commands noted for the same queue before."""
+        """Note that a command uses memory of another queue; it ends after all commands noted before for its own queue."""
         with self._lock:
             self._has_running()
             for pointer in pointers:
                 self.setdefault(pointer, {})[queue.int_ptr] = event
 
     def has_running(self) -> bool:
-        """Return whether any noted command still runs; forget ended commands."""
+        """Return whether any command that was noted for a use of memory still runs; forget ended commands."""
         with self._lock:
             return self._has_running()
 
     def running(self, pointers: Iterable[int], own_queue: int | None = None) -> list[cl.Event]:
-        """Return the events of running commands that use memory, without those of the queue ``own_queue``; forget ended ones."""
+        """Return the events of running commands that use memory, except commands of ``own_queue``; forget ended commands."""
         with self._lock:
             return [event for pointer in pointers for event in self._running_on(pointer, own_queue)]
 
     def _has_running(self) -> bool:
-        """Return whether any noted command still runs, in the order of insertion; for callers that have the lock."""
+        """Return whether any command that was noted for a use of memory still runs; for callers that have the lock."""
         while self:
             if self._running_on(next(iter(self))):
                 return True
         return False
 
     def _running_on(self, pointer: int, own_queue: int | None = None) -> list[cl.Event]:
-        """Return the events of running commands that use one memory; for callers that have the lock."""
+        """Return the events of running commands that use the memory of a handle; for callers that have the lock."""
         by_queue = self.get(pointer)
         if by_queue is None:
             return []

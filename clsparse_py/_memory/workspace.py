@@ -52,18 +52,18 @@ class Workspace:
 
     @property
     def used(self) -> int:
-        """Bytes of the workspace in use."""
+        """Bytes of the workspace (memory of one call) in use."""
         while self._let_go:
             self._held -= self._let_go.popleft()
         return self._held
 
     @property
     def room(self) -> int:
-        """Bytes that the limit leaves."""
+        """Bytes that the limit of the workspace leaves for further arrays."""
         return max(self.limit - self.used, 0)
 
     def require(self, n_bytes: int) -> None:
-        """Raise an error if an array of ``n_bytes`` bytes exceeds the limit.
+        """Raise an error if an array of ``n_bytes`` bytes exceeds the limit of the workspace.
 
         Raises
         ------
@@ -76,21 +76,21 @@ class Workspace:
             )
 
     def hold(self, n_bytes: int) -> None:
-        """Count memory that is in use until `let_go`; raises as `require`."""
+        """Count ``n_bytes`` bytes of the workspace as in use until `let_go`; raises as `require`."""
         self.require(n_bytes)
         self._note(n_bytes)
 
     def let_go(self, n_bytes: int) -> None:
-        """Count memory that is no longer in use."""
+        """Count ``n_bytes`` bytes of the workspace as no longer in use."""
         self._let_go.append(n_bytes)
 
     def _note(self, n_bytes: int) -> None:
-        """Add bytes to the memory in use, and update the peak."""
+        """Add bytes to the workspace's memory in use, and update its peak."""
         self._held += n_bytes
         self.peak = max(self.peak, self.used)
 
     def count(self, array: _Array, n_bytes: int) -> _Array:
-        """Count the memory of an array until the array is let go, and return the array."""
+        """Count the memory of an array as workspace in use until the array is let go, and return the array."""
         self._note(n_bytes)
         weakref.finalize(array, self._let_go.append, n_bytes).atexit = False
         return array

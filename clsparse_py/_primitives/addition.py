@@ -46,21 +46,21 @@ class Addition(Parameters):
 
     @cached_property
     def total(self) -> str:
-        """NumPy's name of the dtype in which kernels add: the target's, or an integer of 32 bits if the target is smaller.
+        """NumPy's name of the dtype in which a kernel adds values up: that of the sums, or an integer of 32 bits if smaller.
 
-        Bits beyond the target's are dropped at the end; compilers err in kernels on bytes (quirk 29).
+        Bits beyond the sums' dtype are dropped at the end; compilers err in kernels on bytes (quirk 29).
         """
         target = np.dtype(self.target)
         return target.name if target.itemsize >= 4 else f"{'u' if target.kind == 'u' else ''}int32"
 
     @property
     def entry(self) -> str:
-        """The OpenCL C expression for entry ``i`` of ``source``, converted to the type T."""
+        """The OpenCL C expression for entry ``i`` of the array of values, converted to T, the type in which the kernel adds."""
         return "from_source(source[i])"
 
     @property
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells the parameters of the record's own class."""
+        """The part of a kernel's name that tells the parameters of its record's own class, such as ``n15_``."""
         return ""
 
     @property
@@ -89,11 +89,11 @@ class Addition(Parameters):
         return "\n".join(lines)
 
     def _define_addition(self, total: np.dtype[Any]) -> list[str]:
-        """Return lines of OpenCL C: the addition and its identity."""
+        """Return the lines of OpenCL C that define the addition (or the minimum or maximum in its place) and its identity."""
         if self.operation.endswith("plus"):
             return [f"#define ZERO ((T)({'0' if self.operation == 'plus' else '-0.0f'}))", "#define ADD(a, b) ((a) + (b))"]
         return [
-            # The identity is that of the target, which also holds sums of parts: a larger dtype's would not fit there.
+            # The identity is that of the sums' dtype, whose array also holds partial sums: that of a larger dtype does not fit.
             f"#define ZERO ((T)({extreme_of_none(self.operation, np.dtype(self.target))}))",
             f"T add(const T a, const T b) {{ return {extreme(self.operation, total)}; }}",
             "#define ADD(a, b) add(a, b)",
@@ -124,17 +124,17 @@ class Tiles(Addition):
 
     @property
     def tile(self) -> int:
-        """Entries of a tile, which a work-group scans; of a scan of segments, steps of the path of segments and entries."""
+        """Entries of a tile, which a work-group scans; in a scan of segments, steps on the merge path of segments and entries."""
         return self.work_group * self.items
 
     @property
     @abc.abstractmethod
     def segmented(self) -> bool:
-        """Whether sums begin anew inside a tile."""
+        """Whether the sums of a scan begin anew inside a tile, where a segment or a key begins."""
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group."""
+        """Bytes of local memory that a work-group of the scan takes."""
         heads = self.items + 4 if self.segmented else 0
         return self.work_group * ((self.items + 1) * np.dtype(self.total).itemsize + heads)
 
@@ -144,7 +144,7 @@ class Tiles(Addition):
 
 
 def fit_record(device: Device, record: _Tiles) -> _Tiles:
-    """Return a record whose tile fits in the device's local memory, with more entries to a work-item if sums are small."""
+    """Return the record of a scan with a tile that fits in local memory, with more entries to a work-item if sums are small."""
     items = {4: 15, 8: 11}.get(np.dtype(record.total).itemsize, 5)
     work_group = min(record.work_group, device.max_work_group)
     halves = (replace(record, items=items, work_group=work_group >> i) for i in range(work_group.bit_length()))

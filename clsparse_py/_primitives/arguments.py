@@ -35,9 +35,9 @@ __all__ = [
     "start_chain",
 ]
 
-#: Dtypes of keys that primitives take.
+#: NumPy's names of the dtypes of keys that sorts, merges and reductions by key take.
 KEY_DTYPES = ("int32", "uint32", "int64", "uint64")
-#: Dtypes of pointers that primitives take.
+#: NumPy's names of the dtypes of pointers to segments that primitives take.
 POINTER_DTYPES = ("int32", "int64")
 
 
@@ -59,7 +59,7 @@ class CheckPointers(OfStructure):
 
 
 def _check_vector(name: str, array: Any) -> None:
-    """Check that an argument is a one-dimensional device array."""
+    """Check that an argument of a primitive is a one-dimensional device array."""
     if not isinstance(array, cl_array.Array):
         raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
     if array.ndim != 1:
@@ -96,7 +96,10 @@ def find_queue(**arrays: Any) -> cl.CommandQueue:
 
 
 def start_chain(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ()) -> Chain:
-    """Return a chain whose first command waits for commands that use operands or outputs, as far as these are device arrays."""
+    """Return a primitive's chain of commands, whose first command waits for earlier commands on its operands and outputs.
+
+    Operands and outputs that are no device arrays are left out.
+    """
     inputs, outputs = (tuple([array for array in arrays if isinstance(array, cl_array.Array)]) for arrays in (operands, outs))
     return Chain(queue, *inputs, writes=outputs)
 
@@ -109,7 +112,7 @@ def _make_contiguous(queue: cl.CommandQueue, name: str, array: cl_array.Array) -
 
 
 def prepare_keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array of keys, which `find_queue` checked, as kernels take it.
+    """Return an array of keys, which `find_queue` checked, as kernels take it: contiguous from the beginning of its buffer on.
 
     Raises
     ------
@@ -124,7 +127,9 @@ def prepare_keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl
 
 
 def prepare_pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array of pointers, which `find_queue` checked, as kernels take it; `check_pointers` checks the pointers' values.
+    """Return an array of pointers to segments as kernels take it: contiguous from the beginning of its buffer on.
+
+    `find_queue` checked the array before; `check_pointers` checks the pointers' values after.
 
     Raises
     ------
@@ -145,7 +150,7 @@ def prepare_pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -
 def prepare_values(
     queue: cl.CommandQueue, name: str, array: cl_array.Array, *, beside: tuple[str, int] | None = None, added: bool = False
 ) -> cl_array.Array:
-    """Return an array of values, which `find_queue` checked, as kernels take it.
+    """Return an array of values, which `find_queue` checked, as kernels take it: contiguous from the beginning of its buffer on.
 
     Parameters
     ----------
@@ -175,7 +180,10 @@ def prepare_values(
 
 
 def prepare_elements(queue: cl.CommandQueue, keys: cl_array.Array, values: cl_array.Array | None) -> tuple[cl_array.Array, ...]:
-    """Return the arrays of keys and, if there are any, of values, which `find_queue` checked, as kernels take them."""
+    """Return the arrays of keys and, if there are any, of values as kernels take arrays: contiguous, and first in their buffers.
+
+    `find_queue` checked both arrays before.
+    """
     contiguous_keys = prepare_keys(queue, "keys", keys)
     if values is None:
         return (contiguous_keys,)
@@ -185,7 +193,7 @@ def prepare_elements(queue: cl.CommandQueue, keys: cl_array.Array, values: cl_ar
 def check_pointers(
     chain: Chain, name: str, array: cl_array.Array, end: int, into: str = "the length of values", work_group: int = 128
 ) -> None:
-    """Check the values of pointers on the device, with one kernel and one read.
+    """Check on the device that pointers to segments begin with 0, never decrease and end with ``end``: one kernel, one read.
 
     Parameters
     ----------
@@ -214,7 +222,7 @@ def check_pointers(
 
 
 def require_pointers(name: str, decreasing: int, first: int, last: int, end: int, into: str) -> None:
-    """Check pointers by the results of a kernel: how often they decrease, the first pointer and the last.
+    """Check pointers to segments by numbers from the device: how often pointers decrease, the first pointer and the last.
 
     Raises
     ------
@@ -243,7 +251,7 @@ class Output:
         self._out = out
 
     def deliver(self, chain: Chain) -> cl_array.Array:
-        """Return the array of the result, new or the caller's, without waiting for the device."""
+        """Return the array of a primitive's result, new or the caller's ``out``, without waiting for the device."""
         result = self.array
         if self._out is not None:
             result = self._out
@@ -261,7 +269,7 @@ def prepare_output(
     *operands: cl_array.Array,
     in_place: cl_array.Array | None = None,
 ) -> Output:
-    """Return the output array for the ``n`` entries of a result: a new array, or the caller's after checks.
+    """Return the output array for the ``n`` entries of a primitive's result: a new array, or the caller's ``out`` after checks.
 
     Parameters
     ----------
@@ -312,7 +320,7 @@ def _check_output(chain: Chain, name: str, out: Any, n: int, dtype: np.dtype[Any
 
 
 def split_outputs(out: Any, second: bool) -> tuple[Any, Any]:
-    """Return the ``out`` of a primitive as the outputs for keys and for values; ``second`` says that there are values.
+    """Return the argument ``out`` of a primitive as two output arrays, of keys and of values; ``second``: there are values.
 
     Raises
     ------
@@ -331,6 +339,6 @@ def split_outputs(out: Any, second: bool) -> tuple[Any, Any]:
 
 
 def deliver(chain: Chain, results: Sequence[Output]) -> cl_array.Array | tuple[cl_array.Array, cl_array.Array]:
-    """Return the array of a result of keys, or a pair of arrays for keys and values, without waiting for the device."""
+    """Return the result of a sort or a merge: an array of keys, or a pair of keys and values, without waiting for the device."""
     arrays = [result.deliver(chain) for result in results]
     return arrays[0] if len(arrays) == 1 else (arrays[0], arrays[1])

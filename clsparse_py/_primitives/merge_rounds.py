@@ -28,7 +28,7 @@ Arrays = tuple[cl_array.Array, ...]
 
 
 def allocate_spare(chain: Chain, n: int, x: Arrays) -> Arrays:
-    """Return scratch arrays for ``n`` elements with the dtypes of ``x``, which merge rounds use in turn with the result."""
+    """Return scratch arrays for ``n`` keys and values of the dtypes of ``x``, to which every second merge round writes."""
     return tuple(chain.scratch(n, array.dtype) for array in x)
 
 
@@ -55,29 +55,32 @@ class MergeTiles(OfElements):
 
     @classmethod
     def legal(cls, device: Device, index: str, runs: Runs, elements: Elements, work_group: int) -> MergeTiles:
-        """Return a record whose kernel fits in local memory, with staged values if possible; tiles of a legal shape do fit."""
+        """Return the record of the kernel that merges tiles and fits in local memory, through which values go if possible.
+
+        Tiles of a legal shape do fit.
+        """
         record = cls(min(work_group, device.max_work_group), index, runs, elements, elements.value_bytes > 0)
         return device.fitting((record, replace(record, staged=False)), lambda candidate: candidate.local_memory, RESERVED)
 
     @property
     def items(self) -> int:
-        """Elements that a work-item merges."""
+        """Elements of a tile that a work-item merges."""
         return -(-self.runs.tile // self.work_group)
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory that a work-group takes."""
+        """Bytes of local memory that a work-group takes to merge a tile."""
         return 8 * self.pool_words + 2 * self.n_origins
 
     @property
     def pool_words(self) -> int:
-        """Words of 64 bits in local memory for the keys of a tile, and later for its values."""
+        """Number of words of 64 bits in local memory for the keys of a merged tile, and later for the tile's values."""
         most = max(self.elements.key_bytes, self.elements.value_bytes if self.staged else 0)
         return -(-most * self.runs.tile // 16) * 2
 
     @property
     def n_origins(self) -> int:
-        """Entries of the table of the outputs' source elements, with the padding between work-items."""
+        """Length of the table in local memory that says from where each merged element of a tile comes, with padding."""
         return self.runs.tile + (self.runs.tile // self.items * 2 if self.items % 4 == 0 else 0) + 2
 
     @override
@@ -111,7 +114,7 @@ def enqueue_rounds(
     runs: Runs,
     shape: Shape,
 ) -> None:
-    """Enqueue the rounds that merge the runs of long segments.
+    """Enqueue the rounds that merge the sorted runs of long segments pair by pair.
 
     Parameters
     ----------

@@ -19,15 +19,15 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["OfPath", "Partition", "enqueue_partition", "enqueue_parts", "fit_path_shape", "has_few_rows"]
 
-#: Most work-items that search for the beginning of a tile: each loads from a place of its own.
+#: Most work-items that search together for the beginning of a tile of the merge path of rows and entries.
 _SEARCHERS = 64
-#: Bits of the number of rows of a matrix with few rows, as most have.
+#: Most bits of the number of rows of a matrix with few rows, as most matrices have: a search takes fewer steps.
 _FEW_BITS = 24
-#: Bits of the number of rows of any matrix, by the index type.
+#: Most bits of the number of rows of any matrix, by the type of its indices.
 _BITS = {"int32": 32, "int64": 40}
-#: Bytes of local memory for a row or entry of a tile: two numbers of 16 bits.
+#: Bytes of local memory for a row or entry of a tile of the merge path: two numbers of 16 bits.
 _ITEM_BYTES = 4
-#: Fewest work-items of a work-group that takes a tile.
+#: Fewest work-items of a work-group that takes a tile of the merge path of rows and entries.
 _LEAST = 4
 
 
@@ -110,11 +110,12 @@ class OfPath(OfStructure):
 
     @property
     def tile(self) -> int:
-        """Rows and entries of a tile, which a work-group takes."""
+        """Number of rows and entries of a tile of the merge path, which a work-group takes."""
         return self.work_group * self.items
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the record of the kernel for a smaller work-group, a power of two; None if that is too small for a tile."""
         return replace(self, work_group=_power_of_two(work_group)) if work_group >= _LEAST else None
 
     @override
@@ -126,12 +127,12 @@ class OfPath(OfStructure):
 
 
 def has_few_rows(n_rows: int) -> bool:
-    """Return whether a matrix of ``n_rows`` rows has few of them: fewer than 2^24."""
+    """Return whether a matrix of ``n_rows`` rows has few rows: fewer than 2^24."""
     return n_rows < 1 << _FEW_BITS
 
 
 def fit_path_shape(device: Device, work_group: int, items: int, own_bytes: int = 0) -> tuple[int, int]:
-    """Return the nearest legal work-group and items to a work-item for kernels by tiles of the path.
+    """Return the work-group, and the rows and entries to a work-item, for tiles of the merge path: the nearest legal numbers.
 
     A tile takes at most half of the local memory; ``own_bytes`` of it are the kernel's own for each row or entry.
     """
@@ -141,5 +142,5 @@ def fit_path_shape(device: Device, work_group: int, items: int, own_bytes: int =
 
 
 def _power_of_two(n: int) -> int:
-    """Return the largest power of two that is at most n."""
+    """Return the largest power of two that is at most ``n``."""
     return 1 << (n.bit_length() - 1)

@@ -37,7 +37,7 @@ class Moving(OfStructure):
         return f"{super().prelude}\ntypedef {moved_type} V;  // values, which are moved and not computed with"
 
 
-#: The kernel that gathers values by positions.
+#: The kernel that gathers values by positions: ``out[k] = values[positions[k]]``.
 PERMUTE = declare_loop(
     "primitives/permute",
     "out[k] = values[positions[k]]; the values begin offset entries into their buffer.",
@@ -48,7 +48,7 @@ PERMUTE = declare_loop(
 )
 
 
-#: The kernel that adds numbers to entries at positions.
+#: The kernel that adds numbers to the entries of an array at different positions.
 ADD_AT = declare_loop(
     "primitives/add_at",
     "out[positions[k]] += values[k]; positions are different.",
@@ -59,7 +59,7 @@ ADD_AT = declare_loop(
 )
 
 
-#: The kernel that adds booleans to entries at positions.
+#: The kernel that adds booleans, by or, to the entries of an array at different positions.
 ADD_BOOLEANS = declare_loop(
     "primitives/add_at:booleans",
     "out[positions[k]] = out[positions[k]] || values[k]; positions are different.",
@@ -77,7 +77,7 @@ def enqueue_permute(
 
 
 def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
-    """Return the recording of `enqueue_permute` for n entries of these dtypes, whose values begin their buffer."""
+    """Return the recorded commands of a gather of ``n`` values by positions, for arrays of these dtypes that begin a buffer."""
     return get_recording(chain, _enqueue_permute, (index, value_dtype, value_dtype), n, 0, None)
 
 
@@ -97,7 +97,7 @@ def _enqueue_permute(
     first: int,
     work_group: int | None,
 ) -> None:
-    """Enqueue `enqueue_permute`, in the form that `recording.run` takes."""
+    """Enqueue the gather of values by positions, ``out[k] = values[positions[k]]``, in the form that `recording.run` takes."""
     types = name_of(positions.dtype), MOVED_TYPES[values.dtype.itemsize]
     enqueue_loop(chain, PERMUTE, n, types, positions, values, np.uint64(first), out, work_group=work_group)
 
@@ -105,7 +105,7 @@ def _enqueue_permute(
 def _enqueue_add_at(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None
 ) -> None:
-    """Enqueue `enqueue_add_at`, in the form that `recording.run` takes."""
+    """Enqueue the addition ``out[positions[k]] += values[k]``, in the form that `recording.run` takes."""
     addition = ADD_BOOLEANS if out.dtype.kind == "b" else ADD_AT
     types = (name_of(positions.dtype), name_of(out.dtype))[: len(addition.types.split())]
     enqueue_loop(chain, addition, n, types, positions, values, out, work_group=work_group)

@@ -27,11 +27,11 @@ __all__ = [
     "RanksTiles",
 ]
 
-#: Most bytes of entries that a tile exchanges in one step; larger tiles are exchanged in parts.
+#: Most bytes of a tile's entries that a radix sort exchanges through local memory at once; larger tiles go in parts.
 EXCHANGED = 1 << 15
-#: Prefetch distance on CPU devices: entries from the moved one to the one whose place is prefetched.
+#: Prefetch distance of a radix sort on CPU devices: entries from the moved entry to the entry whose target is prefetched.
 AHEAD = 48
-#: Counts of adjacent tiles that a work-item of `RadixStarts` adds up at a time.
+#: Digit counts, of adjacent tiles, that a work-item of the kernel `RadixStarts` adds up at a time.
 _COUNTS = 4
 
 
@@ -42,7 +42,7 @@ def _define_types(index: str, value_bytes: int) -> str:
 
 
 def _is_wide(index: str) -> bool:
-    """Return whether positions have 64 bits."""
+    """Return whether an index type, by NumPy's name, has 64 bits."""
     return np.dtype(index).itemsize == 8
 
 
@@ -153,20 +153,20 @@ class RanksTiles(Parameters):
 
     @property
     def match_width(self) -> int:
-        """Lanes that compare their digits at once."""
+        """Number of lanes that compare the digits of their entries at once."""
         if self.portability.match == "ptx" and self.work_group % 32 == 0:
             return 32
         return min(8, self.work_group & -self.work_group)
 
     @property
     def tile(self) -> int:
-        """Entries that a work-group puts in order at once."""
+        """Number of entries of a tile, which a work-group puts in order by a digit at once."""
         return self.work_group * self.items
 
     @property
     @abc.abstractmethod
     def pool_bytes(self) -> int:
-        """Bytes of local memory that the steps of the kernel use one after another."""
+        """Bytes of local memory that the steps of a radix sort's kernel use one after another."""
 
     def parts(self, size: int) -> int:
         """Return the number of equal parts, a power of two, in which a tile of entries of ``size`` bytes is exchanged."""
@@ -180,7 +180,8 @@ class RanksTiles(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The tile stays the same: all kernels of a pass have to agree on its size.
+        """Return the record of the kernel for a smaller work-group, whose tile keeps its size; None if there is none."""
+        # The size of a tile stays the same: all kernels of a pass of the radix sort have to agree on that size.
         group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
         if not group:
             return None
@@ -229,6 +230,7 @@ class RadixScatter(RanksTiles):
     @property
     @override
     def pool_bytes(self) -> int:
+        """Bytes of local memory that the steps of a radix sort's scattering kernel use one after another."""
         marks = 4 * (self.tile + self.work_group) if self.source == "rows" else 0
         counters = 2 * (self.work_group // self.match_width << self.bits)
         exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), EXCHANGED)
@@ -238,17 +240,17 @@ class RadixScatter(RanksTiles):
 
     @property
     def divides(self) -> bool:
-        """Whether the parts of a tile's exchange divide the entries of a work-item."""
+        """Whether the number of parts, in which a tile goes through local memory, divides the entries of a work-item."""
         return self.items % max(self.parts(self.entry_bytes), self.parts(self.value_bytes)) == 0
 
     @property
     def entry_bytes(self) -> int:
-        """Bytes of an entry, without its value, as work-items exchange it."""
+        """Bytes of a sorted entry, without its value, as work-items exchange entries through local memory."""
         return np.dtype(self.word if self.source == "words" else self.result).itemsize
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory that a work-group takes."""
+        """Bytes of local memory that a work-group takes to put a tile in order by a digit and to move its entries."""
         return self.pool_bytes + (np.dtype(self.index).itemsize + 2 << self.bits) + 4 * self.work_group + 16
 
     @property
@@ -396,5 +398,5 @@ class RadixChunkScatter(_OfPositions):
 
 
 def _name_values(value_bytes: int, positions: bool) -> str:
-    """Return the templates' name for the source of moved values: "positions", "loaded", or "" without values."""
+    """Return the templates' word for the source of the values that a radix sort moves: "positions", "loaded", or "" for none."""
     return "" if not value_bytes else "positions" if positions else "loaded"

@@ -70,17 +70,17 @@ class Shape:
 
     @classmethod
     def defaults(cls, device: Device, n: int) -> tuple[Shape, ...]:
-        """Return the shapes of a sort of ``n`` entries; the best is the first of those with the fewest passes."""
+        """Return the default shapes of a radix sort of ``n`` entries; the best is the first of those with the fewest passes."""
         most = Thresholds.of(device).digit_bits
         if not device.lanes_are_loops:
-            # Tiles are as large as their counters allow: more entries of a digit leave side by side.
+            # Tiles of a radix sort are as large as their digit counters allow: more entries of a digit leave side by side.
             return tuple(cls(False, min(group, device.max_work_group), 16, most, 0) for group in (512, 256))
-        # There are a few counters to an entry at most: scanning more takes longer than another pass.
+        # A pass has a few digit counters to an entry at most: to scan more counters takes longer than another pass.
         bits = min(max((8 * n // device.compute_units).bit_length(), 8), most)
         return (cls(True, 1, 1, bits, device.compute_units),)
 
     def narrow(self, device: Device, bits: int, n: int, value_bytes: int) -> Shape:
-        """Return the shape for ``n`` entries and digits of ``bits`` bits, with smaller tiles if there are few digits.
+        """Return the shape of a radix sort of ``n`` entries by digits of ``bits`` bits, with smaller tiles if digits are few.
 
         Half a tile has runs of four entries of a digit then, and more tiles are resident at a time; but their counts are soon too
         many for every work-group to add them up.
@@ -97,20 +97,20 @@ class Shape:
         return replace(half, work_group=max(self.work_group // 2, min(self.work_group, 256)))
 
     def is_few(self, n: int, bits: int) -> bool:
-        """Return whether tiles are so few that a work-group adds up the counts of all."""
+        """Return whether the tiles of ``n`` entries are so few that each work-group adds up the digit counts of all tiles."""
         tiles = -(-n // (self.work_group * self.items))
         return tiles * tiles << bits <= self.counts
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
     def legal(self, device: Device, index: str, value_bytes: int, *, pointers: bool, word_bytes: int) -> Shape:
-        """Return the nearest shape whose kernels fit a device's local memory."""
+        """Return the shape of a radix sort that is nearest to this shape and whose kernels fit a device's local memory."""
         if self.chunked:
             return replace(self, work_group=min(self.work_group, device.max_work_group))
         if device.is_plain:
             return replace(self, chunked=True, work_group=1, items=1, chunks=device.compute_units)
         group = min(self.work_group, device.max_work_group)
-        # Digits of a pass are reduced, down to a number that makes few passes, before entries to a work-item are.
-        # A pass writes words; the last pass writes items of the index type.
+        # The bits of a digit are reduced first, down to a number that makes few passes; then the entries to a work-item.
+        # Each pass of the radix sort writes words; the last pass writes items of the index type.
         widest_result = f"uint{8 * max(word_bytes, np.dtype(index).itemsize)}"
         widest = (
             RadixScatter(
@@ -121,7 +121,7 @@ class Shape:
         )  # fmt: skip
 
         def needed(record: RadixScatter) -> int:
-            """Return the bytes of local memory that a record takes; for an illegal record, more than any device has."""
+            """Return the bytes of local memory that the kernel of a record takes; if the record is illegal, an endless number."""
             return record.local_memory if record.tile < 1 << 15 and record.divides else sys.maxsize
 
         fitted = device.fitting(widest, needed, RESERVED)
@@ -131,14 +131,14 @@ class Shape:
 
 
 def _cuts(items: int, bits: int) -> Iterator[tuple[int, int]]:
-    """Iterate over pairs of items to a work-item and bits of a digit, from the requested ones down."""
+    """Iterate over pairs (entries to a work-item, bits of a digit) for a radix sort, from the requested pair down."""
     for fewest in (8, 1):
         for halvings in range(items.bit_length()):
             yield from ((items >> halvings, fewer) for fewer in range(bits, fewest - 1, -1))
 
 
 def _digits(bits: int, limit: int) -> list[int]:
-    """Return the bits of the digit of each pass, as equal as can be and ``limit`` at most."""
+    """Return the bits of the digit of each pass of a sort by ``bits`` bits: as equal as can be, and ``limit`` at most."""
     passes = -(-bits // limit)
     return [bits // passes + (i < bits % passes) for i in range(passes)]
 
@@ -166,16 +166,16 @@ class _Pass(NamedTuple):
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of a moved value; 0 without values."""
+        """Bytes of a value that the pass of a radix sort moves with its key; 0 without values."""
         return 0 if self.sorted_values is None else self.sorted_values.dtype.itemsize
 
     @property
     def positions(self) -> bool:
-        """Whether the pass moves the positions of entries in place of values."""
+        """Whether the pass of a radix sort moves the positions of entries in place of values."""
         return self.sorted_values is not None and self.values is None
 
     def arguments(self, *, lower: bool) -> list[Any]:
-        """Return the kernel arguments behind the counts; ``lower`` adds the pointers of the keys of the pass before."""
+        """Return the scattering kernel's arguments behind the digit counts; ``lower`` adds the pointers of the pass before."""
         arguments: list[Any] = list(self.making)
         if self.values is not None:
             arguments.append(self.values)
@@ -200,13 +200,13 @@ _starts = functools.lru_cache(maxsize=256)(RadixStarts)
 
 
 def _tiles_per_group(device: Device, tiles: int, bits: int) -> int:
-    """Return the number of adjacent tiles that a work-group counts: their counters fit, and work-groups are enough."""
+    """Return the number of adjacent tiles whose digits one work-group counts: counters fit its memory, work-groups are enough."""
     sizes = (size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)
     return device.fitting(sizes, lambda size: 4 * size << bits, RESERVED)
 
 
 def _build_tiled(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
-    """Build the kernels of a pass by tiles; return a function that enqueues them."""
+    """Build the kernels of a radix sort's pass by tiles, as on GPUs; return a function that enqueues these kernels."""
     types = name_of(index), name_of(radix_pass.words.dtype)
     is_few = shape.is_few(radix_pass.n, radix_pass.bits)
     scatter, parameters = chain.build(
@@ -219,12 +219,12 @@ def _build_tiled(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[
     tiles = -(-radix_pass.n // parameters.tile)
     together = 1 if is_few else _tiles_per_group(chain.device, tiles, radix_pass.bits)
     count, _ = chain.build(_count(shape.work_group, *types, radix_pass.bits, parameters.tile, together, few=is_few))
-    # The kernel has a barrier in a loop: its work-group is one work-item on CPU devices (quirk 4).
+    # The kernel that scans digit counts has a barrier in a loop: on CPU devices its work-group is one work-item (quirk 4).
     group = 1 if chain.device.lanes_are_loops else min(Thresholds.of(chain.device).starts_group, chain.device.max_work_group)
     starts = None if is_few else chain.build(_starts(group, chain.device.portability, types[0], radix_pass.bits))[0]
 
     def enqueue() -> None:
-        """Enqueue the count of digits by tile, its scan, and the move of entries."""
+        """Enqueue the kernels of a radix sort's pass: counts of digits by tile, the scan of the counts, the move of entries."""
         counts = chain.scratch(tiles + 1 << radix_pass.bits, index)  # the totals of digits stand behind the counts of tiles
         n, n_tiles = np.uint64(radix_pass.n), np.uint64(tiles)
         digit = np.uint32(radix_pass.shift), np.uint64(radix_pass.flip), radix_pass.words, counts
@@ -237,12 +237,12 @@ def _build_tiled(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[
 
 
 def _count_ranges(device: Device) -> int:
-    """Return the number of ranges of digits that share the scan of the counts of chunks."""
+    """Return the number of ranges of digits, each scanned by a work-item, into which the scan of chunks' digit counts is cut."""
     return device.compute_units * 4
 
 
 def _build_chunked(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
-    """Build the kernels of a pass by chunks; return a function that enqueues them."""
+    """Build the kernels of a radix sort's pass by chunks, as on CPU devices; return a function that enqueues these kernels."""
     group, word = shape.work_group, name_of(radix_pass.words.dtype)
     count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
     sum_ranges, _ = chain.build(RadixChunkStarts(group, name_of(index), "sum"))
@@ -253,7 +253,7 @@ def _build_chunked(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtyp
     scatter, _ = chain.build(RadixChunkScatter(group, name_of(index), word, *scattered, tells, far=is_far))
 
     def enqueue() -> None:
-        """Enqueue the count of digits by chunk, its scan, and the move of entries."""
+        """Enqueue the kernels of a radix sort's pass: counts of digits by chunk, the scan of the counts, the move of entries."""
         per_chunk = -(-radix_pass.n // min(shape.chunks, radix_pass.n))
         chunks = -(-radix_pass.n // per_chunk)  # no chunk is empty: the last writes the pointers of keys without later entries
         groups = -(-chunks // group)
@@ -271,7 +271,7 @@ def _build_chunked(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtyp
         chain.launch(count, groups, *common, radix_pass.words, counts)
         range_groups = -(-ranges // group)
         chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
-        # In the first pass keys are digits: the scan writes their pointers.
+        # In the first pass keys are digits: the scan of digit counts writes the pointers to the keys' first entries.
         from_pointers = radix_pass.first and radix_pass.pointers is not None
         key_ends = np.uint64(radix_pass.n_keys if from_pointers else 0), radix_pass.pointers if from_pointers else sums
         chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *key_ends)
@@ -282,7 +282,7 @@ def _build_chunked(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtyp
 
 
 def _build_pass(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
-    """Build the kernels of a pass; return a function that enqueues them."""
+    """Build the kernels of a pass of a radix sort; return a function that enqueues these kernels."""
     return (_build_chunked if shape.chunked else _build_tiled)(chain, radix_pass, shape, index)
 
 
@@ -290,7 +290,7 @@ def _build_pass(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[A
 def _plan_sort_by_key(
     device: Device, shape: Shape | None, n: int, n_keys: int, n_items: int, index: str, value_bytes: int, pointers: bool
 ) -> tuple[Shape, list[int], np.dtype[Any]]:
-    """Return the shape of a sort by key, the bits of the digit of each pass, and the type of words."""
+    """Return the shape of a sort by key, the bits of the digit of each pass, and the dtype of the words that passes sort."""
     total, item_bits = max(1, (n_keys - 1).bit_length()), max(1, (n_items - 1).bit_length())
     shapes = (shape,) if shape else Shape.defaults(device, n)
     for word_bytes in (4, 8):
@@ -422,12 +422,12 @@ def enqueue_radix_sort(
     inputs, results = (words, values), (chain.view_as(sorted_keys, word), sorted_values)
 
     def allocate_pass() -> tuple[cl_array.Array, cl_array.Array | None]:
-        """Return scratch arrays for the keys and the values that a pass writes."""
+        """Return scratch arrays for the keys and the values that a pass of the radix sort writes."""
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
 
     # Passes that overwrite alternate between two arrays, so that the last pass ends in the array of results.
     alternate = None if not overwrites else results if len(digits) % 2 else allocate_pass()
-    # All kernels are built before a pass overwrites its input.
+    # All kernels of the radix sort are built before a pass overwrites its input.
     passes: list[Callable[[], None]] = []
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
@@ -465,7 +465,7 @@ def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes
         return 0
     index, cut, digits = _plan_sort(device, n, bits, key_bytes, value_bytes, None)
     parts = min(cut.chunks, n) if cut.chunked else -(-n // (cut.work_group * cut.items))
-    # There are counters of each part, and totals of digits or of ranges of digits.
+    # Scratch memory holds the digit counters of each tile or chunk, and the totals of digits or of ranges of digits.
     counters = (parts << digits[0]) + max(1 << digits[0], _count_ranges(device))
     return (n * (key_bytes + value_bytes) if len(digits) % 2 == 0 else 0) + counters * index.itemsize
 
@@ -565,7 +565,7 @@ def _check_bits(bits: Any, width: int) -> tuple[int, int]:
 
 @kernels
 def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
-    """Yield the kernels of a sort by indices that moves values of the arithmetic's result."""
+    """Yield example records of a radix sort's kernels, for keys of an arithmetic's index type and values of its result."""
     index, value_bytes = arithmetic.index, arithmetic.result.itemsize
     widest = Shape(False, min(512, device.max_work_group), 16, 10, 0)
     tiles = widest.legal(device, index, value_bytes, pointers=True, word_bytes=4)

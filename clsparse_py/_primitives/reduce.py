@@ -55,7 +55,7 @@ class KeyRuns:
             self.n_runs = int(chain.read(self._sums, 1, counting.n_sums - 1)[0])
 
     def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
-        """Enqueue the listing of runs: their keys go to ``unique``. Return the array of the runs' first positions, and n."""
+        """Enqueue the listing of the runs of equal keys: keys go to ``unique``; return an array of first positions, and n."""
         counting = self._counting
         starts = self._chain.scratch(self.n_runs + 1, counting.position)
         numbers = counting.numbers
@@ -91,7 +91,7 @@ class _Counting(NamedTuple):
 
 
 def _build_counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int | None) -> _Counting:
-    """Build the kernels that count and list the runs of ``n`` keys of a dtype."""
+    """Build the kernels that count and list the runs of equal adjacent keys among ``n`` keys of a dtype."""
     index = index_for(n)
     types = name_of(dtype), name_of(index)
     if chain.device.lanes_are_loops:
@@ -110,7 +110,7 @@ def _build_counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int 
 def _enqueue_counts(
     chain: Chain, keys: cl_array.Array, sums: cl_array.Array, dtype: np.dtype[Any], n: int, work_group: int | None
 ) -> None:
-    """Enqueue the counts of runs in pieces of ``n`` keys, as `_Counting` says, to ``sums``."""
+    """Enqueue the counts of runs of equal adjacent keys, in pieces of ``n`` keys, to ``sums``, as `_Counting` says."""
     counting = _build_counting(chain, dtype, n, work_group)
     if isinstance(counting.record, ScanChunks):
         chain.launch(counting.built[0], counting.groups, *counting.numbers, keys, sums)
@@ -178,5 +178,5 @@ def reduce_by_key(
 
 
 def _first(out: Any, n: int) -> Any:
-    """Return the first ``n`` entries of an output array that is longer; another argument as it is."""
+    """Return the first ``n`` entries of an output array that is longer; return any other output argument unchanged."""
     return out[:n] if isinstance(out, cl_array.Array) and out.ndim == 1 and out.size > n else out

@@ -84,7 +84,7 @@ def radix_sort(keys: Array, values: Array | None = None, *, bits: tuple[int, int
         order = np.argsort(keys, kind="stable")
     else:
         low, high = bits
-        # Less the smallest value of the dtype, keys are in the order of unsigned numbers.
+        # Keys less the smallest value of their dtype are in the order of unsigned numbers.
         digits = [(int(key) - int(np.iinfo(keys.dtype).min)) % (1 << high) >> low for key in keys]
         order = np.array(sorted(range(keys.size), key=digits.__getitem__), np.int64)
     return keys[order] if values is None else (keys[order], values[order])
@@ -99,7 +99,7 @@ def segmented_sort(segment_ptr: Array, keys: Array, values: Array | None = None)
 
 
 def _merge(keys: Array, a: Array, b: Array) -> Array:
-    """Return the positions of two sorted sub-segments merged by their keys; of equal keys those of ``a`` come first."""
+    """Return the positions of two sorted sub-segments' keys after their merge; of equal keys those of ``a`` come first."""
     merged = np.empty(a.size + b.size, np.int64)
     i = j = 0
     for k in range(merged.size):

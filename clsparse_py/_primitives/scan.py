@@ -58,6 +58,7 @@ class OfEntries(Addition):
     @property
     @override
     def entry(self) -> str:
+        """The OpenCL C expression for entry ``i`` of a scan: a value, or 1 where a run of equal keys begins and else 0."""
         return "(T)(i == 0 || source[i] != source[i - 1])" if self.runs else super().entry
 
     @override
@@ -134,7 +135,7 @@ class ScanTiles(Tiles, OfEntries):
         by_key: bool = False,
         operation: str = "plus",
     ) -> ScanTiles:
-        """Return the record of the scan of a single tile, which fits in the device's local memory."""
+        """Return the record of the scan of a single tile of entries, which fits in the device's local memory."""
         record = cls(
             work_group or 256,
             source,
@@ -151,13 +152,14 @@ class ScanTiles(Tiles, OfEntries):
 
     @property
     def sums(self) -> TileSums:
-        """The record of the kernel that adds up the entries of each tile."""
+        """The record of the kernel that adds up the entries of each tile of the scan."""
         types, operation = (self.source, self.target, self.portability), self.operation
         return TileSums(self.work_group, *types, runs=self.runs, tile=self.tile, by_key=self.by_key, operation=operation)
 
     @property
     @override
     def segmented(self) -> bool:
+        """Whether the sums of the scan begin anew inside a tile: where another key begins."""
         return self.by_key
 
     @property
@@ -221,7 +223,7 @@ class ScanChunks(OfEntries):
 
 
 def count_chunks(device: Device, n: int) -> int:
-    """Return the number of chunks into which a CPU device cuts ``n`` entries."""
+    """Return the number of chunks into which a scan on a CPU device cuts ``n`` entries."""
     limits = Thresholds.of(device)
     return max(1, min(device.compute_units * limits.scan_chunks_per_core, n // limits.min_scan_chunk))
 
@@ -251,7 +253,7 @@ def enqueue_scan(
     work_group: int | None = None,
     tile_sums: tuple[cl_array.Array, int] | None = None,
 ) -> None:
-    """Enqueue the scan of the first ``n`` entries of an array's buffer.
+    """Enqueue the scan (prefix sums) of the first ``n`` entries of an array's buffer.
 
     Parameters
     ----------
@@ -276,7 +278,7 @@ def enqueue_scan(
         record = legal_tiles(chain.device, *types, inclusive, work_group)
         limits = Thresholds.of(chain.device)
         if record.tile < n_target <= limits.max_one_tile and work_group is None:
-            # A single larger work-group takes less time than another launch.
+            # One larger work-group scans all entries in less time than a second launch takes.
             record = legal_tiles(chain.device, *types, inclusive, limits.one_tile_group)
         enqueue_tiles(chain, record, source, target, n, n_target, tile_sums=tile_sums)
         return
@@ -286,7 +288,7 @@ def enqueue_scan(
     sums = chain.scratch(n_chunks, scan.total)
     sizes = np.uint64(n), np.uint64(n_target), np.uint64(n_chunks)
     if n_chunks > 1:
-        # The sum of the last chunk is of no use.
+        # No chunk of the scan needs the sum of the last chunk.
         chain.launch(chain.build(replace(scan, step="sums"))[0], -(-(n_chunks - 1) // scan.work_group), *sizes, source, sums)
     chain.launch(built, -(-n_chunks // scan.work_group), *sizes, source, sums, target)
 
@@ -305,7 +307,7 @@ def enqueue_tiles(
     keys: tuple[cl_array.Array, ...] = (),
     tile_sums: tuple[cl_array.Array, int] | None = None,
 ) -> None:
-    """Enqueue a scan by tiles of n entries to ``n_target`` results. Keys of a scan by key are uint64 and never decrease.
+    """Enqueue a scan by tiles of ``n`` entries to ``n_target`` sums. The keys of a scan by key are uint64 and never decrease.
 
     ``tile_sums`` is a parameter of `enqueue_scan`.
     """
@@ -335,7 +337,10 @@ def _enqueue_sums(
     keys: tuple[cl_array.Array, ...] = (),
     sums_out: cl_array.Array | None = None,
 ) -> cl_array.Array:
-    """Enqueue the sums of tiles; return ``n_sums`` numbers: a zero, then the sums. ``keys`` are of entries, and of tiles."""
+    """Enqueue the sums of a scan's tiles of entries; return an array of ``n_sums`` numbers: a zero, then the sums.
+
+    ``keys``: the keys of entries, and the array that takes the last keys of tiles.
+    """
     built, _ = chain.build(sums)
     if sums_out is None:
         sums_out = chain.scratch(n_sums, sums.total)
@@ -452,7 +457,7 @@ def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
 
 
 def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
-    """Return the scan of an array, exclusive or inclusive as ``kind`` says."""
+    """Return the scan (prefix sums) of an array, exclusive or inclusive as ``kind`` says."""
     if out is None and (repeated := _replay_scan(a, kind)) is not None:
         return repeated
     queue = arguments.find_queue(a=a)
@@ -464,7 +469,7 @@ def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
 
 
 def _replay_scan(a: Any, kind: str) -> cl_array.Array | None:
-    """Return the scan of an array by an earlier call's recording; None if there is none, or the array needs checks or waits."""
+    """Return the scan of an array by an earlier call's recorded commands; None without these, or if the array needs checks."""
     if not isinstance(a, cl_array.Array) or a.queue is None or len(a.shape) != 1 or a.offset or a.allocator is not None:
         return None
     dtype, (n,), target = a.dtype, a.shape, sum_dtype(a.dtype)

@@ -32,14 +32,14 @@ __all__ = [
     "inspect_segments",
 ]
 
-#: Names of the totals that kernels count behind the numbers of segments of the classes, with given runs (True) and without.
+#: Names of the totals that kernels count beside the segments of each length class, if sorted runs are given (True) or not.
 _TOTALS = {
     True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
     False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
 }
-#: The rows of `_TOTALS` whose largest count is taken, not the sum.
+#: Names of those of `_TOTALS` that are the largest of all work-groups' counts, not their sum.
 _MAXIMA = ("rounds", "max_rounds")
-#: Arrays whose first and last entries stand in the plan, behind the rows' totals.
+#: Names of the pointer arrays whose first and last entries the host reads from the plan, an array of numbers on the device.
 _ENDS = ("bounds", "segment_ptr", "run_ptr")
 
 
@@ -68,27 +68,30 @@ class SegmentClasses(OfRuns):
 
     @functools.cached_property
     def n_classes(self) -> int:
-        """The number of classes: bins; long segments whose runs are merged, if runs are given; long segments that are cut."""
+        """The number of length classes of segments: bins, long segments whose given runs are merged, long ones that are cut."""
         return len(self.bins) + 1 + self.runs.given
 
     @functools.cached_property
     def n_rows(self) -> int:
-        """The number of rows of counts: a row for each class, and totals."""
+        """The number of rows of the table of counts: a row for each length class of segments, and a row for each total."""
         return self.n_classes + len(self.totals)
 
     @property
     def totals(self) -> tuple[str, ...]:
-        """The names of the rows of totals, which are names of fields of `Totals`."""
+        """Names of the totals in the table of counts (tiles, merge rounds, decreasing pointers), which are fields of `Totals`."""
         return _TOTALS[self.runs.given]
 
     @functools.cached_property
     def lists_at(self) -> int:
-        """The entry of the plan that has the beginning of the first list; the host reads the entries before."""
+        """Index, in the device's array of numbers about segments, of the beginning of the first length class's list of segments.
+
+        The host reads the entries before that one.
+        """
         return self.n_rows + 2 * len(_ENDS)
 
     @functools.cached_property
     def groups_at(self) -> int:
-        """The entry of the plan that has the first work-group of the first bin."""
+        """Index, in the device's array of numbers about segments, of the first work-group that sorts the first length class."""
         return self.lists_at + self.n_classes + 1
 
     @property
@@ -165,7 +168,7 @@ class Inspection:
     _read: Callable[[], np.ndarray[Any, Any]]
 
     def wait(self) -> Totals:
-        """Wait for the device, and return the totals that the host has to know."""
+        """Wait for the device, and return the numbers of segments by length, of tiles and of merge rounds that the host needs."""
         numbers, record = self._read().tolist(), self.record
         merged_tiles, cut_tiles, rounds, decreasing, *of_runs = numbers[record.n_classes : record.n_rows]
         ends = numbers[record.n_rows :]
@@ -176,7 +179,7 @@ class Inspection:
 def inspect_segments(
     chain: Chain, segments: Segments, n: int, shape: Shape, runs: Runs, teams: tuple[int, ...] = ()
 ) -> Inspection:
-    """Enqueue the grouping of segments by their lengths, and return the inspection. Kernels trust no pointer.
+    """Enqueue the grouping of segments by length, and return the lists of segments and their numbers. Kernels trust no pointer.
 
     Parameters
     ----------
@@ -199,7 +202,7 @@ def inspect_segments(
     n_runs = 0 if run_ptr is None else run_ptr.size - 1
     arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
     run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
-    # A blocking read takes less time than a wait for an event, but runs after all commands enqueued before it.
+    # A blocking read of the plan takes less time than a wait for an event, but runs after all commands enqueued before it.
     read_plan = (
         functools.partial(chain.read, plan, record.lists_at)
         if n <= Thresholds.of(chain.device).max_read_at_once
@@ -221,7 +224,7 @@ def _enqueue_inspection(
     n_runs: int,
     classes: SegmentClasses,
 ) -> None:
-    """Enqueue the two kernels of `inspect_segments`: the counts of classes, and the lists with the plan."""
+    """Enqueue the two kernels that group segments by length: counts of the length classes, and lists of segments by class."""
     counting, record = chain.build(classes)
     placing, _ = chain.build(replace(record, step="place"))
     groups = max(1, min(-(-n_segments // record.work_group), 2 * chain.device.compute_units))

@@ -89,7 +89,7 @@ class SegmentedTiles(Tiles, OfSegments):
     def legal(
         cls, device: Device, source: str, target: str, index: str, inclusive: bool, work_group: int | None = None
     ) -> SegmentedTiles:
-        """Return the record of a scan of segments, which fits in the device's local memory."""
+        """Return the record of a scan of segments by tiles, which fits in the device's local memory."""
         return fit_record(
             device,
             cls(work_group or Thresholds.of(device).scanning_group, source, target, device.portability, index, 1, inclusive),
@@ -97,13 +97,14 @@ class SegmentedTiles(Tiles, OfSegments):
 
     @classmethod
     def usual_on(cls, device: Device, arithmetic: Arithmetic) -> SegmentedTiles:
-        """Return the record of the inclusive scan of values of the arithmetic's result."""
+        """Return the usual record of a scan of segments on a device: inclusive, for values of an arithmetic's result."""
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
         return cls.legal(device, *types, arithmetic.index, inclusive=True)
 
     @property
     @override
     def segmented(self) -> bool:
+        """Whether the sums of the scan begin anew inside a tile: always, where a segment begins."""
         return True
 
     @property
@@ -156,17 +157,17 @@ class SegmentSums(OfSegments):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group."""
+        """Bytes of local memory that a work-group takes to sum its part of the segments."""
         return 0 if self.whole else (self.step + self.work_group) * np.dtype(self.total).itemsize + 16
 
     @property
     def step(self) -> int:
-        """Weight of a part."""
+        """Weight of the part that a work-group sums: its number of entries and of segment beginnings."""
         return self.work_group * self.items
 
     @property
     def lanes(self) -> int:
-        """Most lanes that take a segment together."""
+        """Most lanes of a work-group that sum a segment together."""
         return self.lane_width if self.work_group % self.lane_width == 0 else 1
 
     @property
@@ -186,7 +187,7 @@ class SegmentSums(OfSegments):
         *,
         operation: str = "plus",
     ) -> SegmentSums:
-        """Return the record of a sum of segments, which fits in the device's local memory."""
+        """Return the record of the kernel that sums segments, which fits in the device's local memory."""
         group, size = min(work_group or Thresholds.of(device).summing_group, device.max_work_group), np.dtype(target).itemsize
         items, unroll = (16 if size <= 8 else 8), (4 if size <= 4 else 2)
         record = cls(group, source, target, device.portability, index, uncut, items, unroll, operation=operation)
@@ -217,7 +218,7 @@ class AddPartials(Addition):
 
     @classmethod
     def of(cls, device: Device, sums: SegmentSums) -> AddPartials:
-        """Return the record of the kernel that adds the sums of later parts to a segment that an earlier part began."""
+        """Return the record of the kernel that adds the sums of later parts to the sum of a segment that began in a part."""
         group = min(sums.work_group, Thresholds.of(device).summing_group)
         return cls(group, sums.total, sums.target, sums.portability.at_most(group), operation=sums.operation)
 
@@ -284,7 +285,7 @@ def _make_chunked(
     inclusive: bool,
     operation: str = "plus",
 ) -> tuple[SegmentedChunks, SegmentedChunks]:
-    """Return the records of the two steps of a sum or scan on CPU devices, where a work-item takes a part."""
+    """Return the records of the two kernels of a segmented sum or scan on CPU devices, where a work-item takes a part."""
     kinds = source, target, device.portability.at_most(1), index
     first, second = (SegmentedChunks(work_group or 1, *kinds, step, inclusive, operation=operation) for step in steps)
     return first, second
@@ -302,7 +303,7 @@ def enqueue_segmented_sum(
     operation: str = "plus",
     longest: int | None = None,
 ) -> None:
-    """Enqueue the sum of each segment.
+    """Enqueue the sum of the values of each segment.
 
     Parameters
     ----------
@@ -353,7 +354,7 @@ def enqueue_segmented_scan(
     inclusive: bool,
     work_group: int | None = None,
 ) -> None:
-    """Enqueue the scan of each segment.
+    """Enqueue the scan (prefix sums) of the values of each segment.
 
     Parameters
     ----------
@@ -375,7 +376,7 @@ def enqueue_segmented_scan(
     if n_parts > 1:
         tails, _ = chain.build(SegmentedTails(tiles.work_group, *types, tiles.portability, index))
         chain.launch(tails, n_parts - 1, np.uint64(tiles.tile), segment_ptr, cuts, source, partial)
-        # The sums of parts are scanned over consecutive parts in which no other segment begins.
+        # The sums of parts are scanned by key: over consecutive parts in which no other segment begins.
         carries = legal_tiles(chain.device, tiles.total, tiles.total, True, tiles.work_group, by_key=True)
         enqueue_tiles(chain, carries, partial, partial, n_parts, n_parts, (cuts,))
     else:
@@ -386,7 +387,7 @@ def enqueue_segmented_scan(
 def _enqueue_cuts(
     chain: Chain, tiles: SegmentedTiles, segment_ptr: cl_array.Array, n_segments: int, n: int
 ) -> tuple[int, cl_array.Array]:
-    """Enqueue the cutting of segments into parts; return the number of parts, and the array of their first segments."""
+    """Enqueue the cutting of segments into parts of equal weight; return the number of parts, and the array of first segments."""
     n_parts = -(-(n + n_segments) // tiles.tile)
     cuts = chain.scratch(n_parts + 1, np.uint64)
     built, record = chain.build(CutSegments(tiles.work_group, tiles.index))
@@ -404,7 +405,7 @@ def _enqueue_chunks(
     n: int,
     target: cl_array.Array,
 ) -> None:
-    """Enqueue the two steps of a sum or scan of segments in a few long parts."""
+    """Enqueue the two kernels of a segmented sum or scan on CPU devices, which cut segments into a few long parts."""
     n_parts = count_chunks(chain.device, n_segments + n)
     cuts, partial = chain.scratch(n_parts, np.uint64), chain.scratch(n_parts, steps[0].total)
     sizes = tuple(np.uint64(size) for size in (n_segments, n, n_parts))

@@ -159,7 +159,7 @@ def segmented_merge(
 
 
 def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.Array, ...]:
-    """Return the pointers to sub-segments and to keys as kernels take them, of one dtype."""
+    """Return the two arrays of pointers, to sub-segments and to keys, as kernels take arrays, of one dtype."""
     pointers = [
         arguments.prepare_pointers(queue, name, array)
         for name, array in zip(("segment_ptr", "subsegment_ptr"), pair, strict=True)
@@ -181,7 +181,7 @@ def enqueue_segmented_merge(
     check: bool = False,
     shape: Shape | None = None,
 ) -> None:
-    """Enqueue a segmented merge; waits for the device once.
+    """Enqueue the merge of the sorted sub-segments of each segment; the host waits for the device once.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def enqueue_segmented_merge(
     falls = _count_falls(chain, pointers[1], x[0], n, runs, elements) if check else None
 
     def accept(totals: Totals) -> None:
-        """Raise an error if pointers decrease or leave their arrays, or keys do not ascend in a sub-segment."""
+        """Raise an error if pointers to sub-segments or to keys decrease or go too far, or keys descend in a sub-segment."""
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.segment_ptr, n_runs, "the number of sub-segments")
         arguments.require_pointers("subsegment_ptr", totals.runs_decrease, *totals.run_ptr, n, "the length of keys")
         fallen = 0 if falls is None else int(falls().sum())
@@ -234,7 +234,7 @@ def enqueue_segmented_merge(
 def _count_falls(
     chain: Chain, run_ptr: cl_array.Array, keys: cl_array.Array, n: int, runs: Runs, elements: Elements
 ) -> Callable[[], np.ndarray[Any, Any]]:
-    """Enqueue counting keys below the key before them in their sub-segment; return a function that reads the counts."""
+    """Enqueue the count of keys below the preceding key of the same sub-segment; return a function that reads the counts."""
     group, n_runs = min(128, chain.device.max_work_group), run_ptr.size - 1
     built, record = chain.build(MergeUnsorted(group, name_of(run_ptr.dtype), runs, elements))
     groups = max(1, min(-(-max(n, n_runs) // record.work_group), 8 * chain.device.compute_units))
@@ -246,7 +246,7 @@ def _count_falls(
 def _enqueue_pairs(
     chain: Chain, segments: Segments, n_runs: int, max_rounds: int, n: int, x: Arrays, target: Arrays, runs: Runs
 ) -> None:
-    """Enqueue Algorithm 1, a launch to a round: as `enqueue_rounds`, but that a work-item merges a pair of runs."""
+    """Enqueue the simple segmented merge (Algorithm 1): a launch for each round, in which a work-item merges two runs."""
     group, n_rounds = min(64, chain.device.max_work_group), max(max_rounds, 1)
     built, record = chain.build(MergePairs(group, segments.index, runs, Elements.of(*x)))
     spare = allocate_spare(chain, n, x) if n_rounds > 1 else x
@@ -259,7 +259,7 @@ def _enqueue_pairs(
 
 @kernels
 def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
-    """Yield the kernels of segmented sort and merge, which move values of the arithmetic's result with keys of its index type."""
+    """Yield example records of the kernels of segmented sort and merge, for keys and values of an arithmetic's types."""
     index, elements = arithmetic.index, Elements(arithmetic.index, arithmetic.result.itemsize)
     shape, group = Shape.lanes(256, 512, 16).legal(device, elements), min(64, device.max_work_group)
     own_runs, given_runs = Runs(False, shape.tile), Runs(True, shape.tile, SORT_ROUNDS)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "features_of", "segmented_sort"]
 
-#: Work-items to a core among which a CPU device divides segments.
+#: Work-items to each core of a CPU device among which the segments of a sort or merge are divided.
 _PARTS_PER_CORE = 8
 
 
@@ -82,22 +82,22 @@ class SortNetwork(OfElements):
 
     @property
     def lanes(self) -> int:
-        """Lanes that sort one of the longest ranges: a divisor of the work-group."""
+        """Number of lanes that sort a segment or tile of the greatest length together: a divisor of the work-group."""
         return self.bins[-1] // self.registers
 
     @property
     def teams(self) -> tuple[int, ...]:
-        """The numbers of ranges of the lists that a work-group sorts at once."""
+        """The numbers of segments (or tiles) that a work-group sorts at once, for each length class."""
         return tuple(self.work_group * self.registers // longest for longest in self.bins)
 
     @property
     def packed(self) -> bool:
-        """Whether a sorted word holds a key and, in its lower bits, the key's place."""
+        """Whether a word that is sorted holds a key and, in the lower bits, the key's position, by which its value is moved."""
         return self.elements.value_bytes > 0 and self.elements.key_bytes == 4
 
     @property
     def places(self) -> bool:
-        """Whether the keys' places are words of their own beside the keys."""
+        """Whether the positions of keys, by which values are moved, are words of their own beside the sorted keys."""
         return self.elements.value_bytes > 0 and not self.packed
 
     @property
@@ -107,7 +107,7 @@ class SortNetwork(OfElements):
 
     @property
     def box(self) -> int:
-        """Words in local memory: one for each element, and one more for each lane so that lanes do not meet in a bank."""
+        """Number of words in local memory: one for each sorted element, and one for each lane so that lanes meet in no bank."""
         return self.work_group * (self.registers + 1)
 
     @property
@@ -144,6 +144,7 @@ class SortNetwork(OfElements):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the record of the kernel for a smaller work-group, with more elements to a lane; None if these are too many."""
         if work_group < 1:
             return None
         group = 1 << work_group.bit_length() - 1
@@ -193,7 +194,7 @@ def enqueue_serial(
     """
     kinds = segments.index, runs, Elements.of(*x)
     built, record = chain.build(MergeSerial(shape.work_group, *kinds, "segments", runs.given, shape.block))
-    # On devices other than CPUs a work-item takes a segment.
+    # On devices other than CPUs a work-item merges a single segment.
     parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.lanes_are_loops else segments.n
     counts = np.uint64(parts), np.int64(segments.n), np.int64(longest)
     segment_bounds = *segments.given, segments.bounds
@@ -202,7 +203,7 @@ def enqueue_serial(
 
 def _bound_groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
     """Return an upper bound of the work-groups of a kernel that sorts segments of more than ``shorter`` elements."""
-    # The lanes of a segment are bounded by its length, which exceeds the bin before; in the first bin, by the number of segments.
+    # The number of lanes is bounded by the lengths of segments, which exceed the bin before; in the first bin, by their number.
     by_number = n_segments * record.lanes
     steps = [
         longest / shorter_bin for shorter_bin, longest in zip((shorter, *record.bins), record.bins, strict=False) if shorter_bin
@@ -230,7 +231,7 @@ class _Networks(NamedTuple):
 
     @classmethod
     def of(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
-        """Return the kernels for elements of a kind: built by the first call, and looked up by later ones."""
+        """Return the kernels that sort short and medium segments: built by the first call for types of keys and values."""
         kind = _Networks, chain.device, index, elements, shape
         networks = chain.worked_out(kind, lambda: cls._build(chain, *kind[2:]))
         note_asked(networks.built)
@@ -278,7 +279,7 @@ def _enqueue_networks(
 def _enqueue_pieces(
     chain: Chain, segments: Segments, tiles: Tiles, x: Arrays, target: Arrays, spare: Arrays, runs: Runs, shape: Shape
 ) -> None:
-    """Enqueue the sort of tiles of cut segments to the arrays that `enqueue_rounds` reads. ``x`` may be ``target``."""
+    """Enqueue the sort of the tiles of long segments, which merge rounds then merge. ``x`` may be ``target``."""
     elements = Elements.of(*x)
     ends = np.uint64(tiles.n), np.uint64(tiles.n_merged)
     inputs = *ends, tiles.segment, tiles.first, *segments.given, segments.bounds
@@ -489,7 +490,7 @@ def segmented_sort(
     ]
 
     def accept(totals: Totals) -> None:
-        """Raise an error if pointers decrease, or do not end with the length of the keys."""
+        """Raise an error if the pointers to segments decrease, or do not end with the length of the keys."""
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.bounds, n, "the length of keys")
 
     arrays = [result.array for result in results] + [None] * (values is None)

@@ -23,13 +23,13 @@ __all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "Elements", "OfElements", "OfRuns"
 
 #: Elements in the registers of a lane that sorts short segments.
 FEW_REGISTERS = 4
-#: Longest short segment by default, in elements.
+#: Greatest length of a segment that counts as short by default, in elements.
 _SHORT = 128
-#: Longest segment of the first bin of short segments, in elements.
+#: Greatest length of a segment in the first length class (bin) of short segments, in elements.
 _SHORTEST_BIN = 8
-#: Elements that a work-item of a CPU device sorts by insertion, by default.
+#: Elements of a block that a work-item of a CPU device sorts by insertion, by default.
 BLOCK = 24
-#: A number of merge rounds above that of any segment.
+#: A number of merge rounds above that of any segment: as `Runs.sort_rounds`, given runs are never sorted anew.
 NEVER = 64
 
 
@@ -50,22 +50,22 @@ class Elements:
 
     @classmethod
     def of(cls, keys: cl_array.Array, values: cl_array.Array | None = None) -> Elements:
-        """Return the types of the elements of an array of keys and one of values."""
+        """Return the types of the elements of a sort or merge, by the array of keys and the array of values, if there is one."""
         return cls(name_of(keys.dtype), 0 if values is None else values.dtype.itemsize)
 
     @property
     def key_bytes(self) -> int:
-        """Bytes of a key."""
+        """Bytes of a key that is sorted or merged."""
         return np.dtype(self.key).itemsize
 
     @property
     def name(self) -> str:
-        """The part of a kernel's name that tells the elements, such as ``int32_v8``."""
+        """The part of a kernel's name that tells the types of keys and values, such as ``int32_v8``."""
         return f"{self.key}_v{self.value_bytes}" if self.value_bytes else self.key
 
     @property
     def prelude(self) -> str:
-        """The OpenCL C of the elements: the types of keys and values."""
+        """The lines of OpenCL C that define the types of keys and values."""
         value = f"\ntypedef {MOVED_TYPES[self.value_bytes]} V;" if self.value_bytes else ""
         return f"typedef {OPENCL_TYPES[self.key]} K;  // {self.key}: keys{value}\n#define VALUES {int(self.value_bytes > 0)}"
 
@@ -90,21 +90,21 @@ class Runs:
 
     @property
     def name(self) -> str:
-        """The part of a kernel's name that tells the runs."""
+        """The part of a kernel's name that tells whether sorted runs are given or made, and the elements of a tile."""
         return f"{'given' if self.given else 'made'}_t{self.tile}{f's{self.sort_rounds}' if self.given else ''}"
 
     @property
     def prelude(self) -> str:
-        """The OpenCL C of the runs: the macros of ``cl/segment_runs.cl``."""
+        """The lines of OpenCL C that define the macros of ``cl/segment_runs.cl``, by which kernels find sorted runs."""
         return f"#define RUNS_GIVEN {int(self.given)}\n#define TILE {self.tile}l\n#define SORT_ROUNDS {self.sort_rounds}u"
 
 
-#: Largest numbers of a shape's label, by the kind of shape. Kernels are unrolled over registers, and sort blocks by insertion.
+#: Largest numbers in the label of a segmented sort's shape, by the kind of shape: kernels are unrolled over registers.
 _BOUNDS = {
     "chunks": {"work-group": 1 << 16, "tile": 1 << 30, "block": 1 << 10},
     "lanes": {"work-group": 1 << 16, "merge-group": 1 << 16, "registers": 16, "short": 1 << 16},
 }
-#: Most elements of a tile that a work-item merges.
+#: Most elements of a tile that one work-item merges.
 _MAX_MERGED = 16
 
 
@@ -145,7 +145,9 @@ class Shape:
 
     @classmethod
     def parse(cls, label: str) -> Shape:
-        """Return the shape of a label: "chunks/WORK_GROUP/TILE/BLOCK", or "lanes/WORK_GROUP/MERGE_GROUP/REGISTERS/SHORT".
+        """Return the shape of a segmented sort that a label, such as "lanes/256/512/16/128" or "chunks/1/32768/24", stands for.
+
+        Labels are "chunks/WORK_GROUP/TILE/BLOCK" or "lanes/WORK_GROUP/MERGE_GROUP/REGISTERS/SHORT".
 
         Raises
         ------
@@ -169,23 +171,26 @@ class Shape:
 
     @classmethod
     def default(cls, device: Device) -> Shape:
-        """Return the shape for a device, before `legal`."""
+        """Return the default shape of a segmented sort or merge for a device, not yet adapted to its limits by `legal`."""
         return cls.chunks(1) if device.lanes_are_loops else cls.lanes(256, 512, 16)
 
     @classmethod
     def chunks(cls, work_group: int, tile: int = 1 << 15, block: int = BLOCK) -> Shape:
-        """Return the shape whose tiles are sorted by a work-item."""
+        """Return the shape of a segmented sort or merge whose tiles are sorted by a single work-item, as on CPU devices."""
         return cls(True, work_group, work_group, 0, tile, block=block)
 
     @classmethod
     def lanes(cls, work_group: int, merge_group: int, registers: int, short: int = _SHORT) -> Shape:
-        """Return the shape whose tiles are sorted by a work-group of ``work_group`` lanes, or the next lower power of two."""
+        """Return the shape of a segmented sort or merge whose tiles are sorted by the lanes of a work-group, as on GPUs.
+
+        The work-group has ``work_group`` lanes, or the next lower power of two.
+        """
         work_group = 1 << work_group.bit_length() - 1
         return cls(False, work_group, merge_group, registers, work_group * registers, short)
 
     @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
     def legal(self, device: Device, elements: Elements) -> Shape:
-        """Return the nearest shape whose kernels fit a device's work-groups and local memory."""
+        """Return the shape of a segmented sort or merge nearest to this shape whose kernels fit a device's limits."""
         max_group = device.max_work_group
         if self.chunked:
             return replace(self, work_group=min(self.work_group, max_group), merge_group=min(self.merge_group, max_group))
@@ -193,11 +198,11 @@ class Shape:
             return self.default(device)
         shape = self.lanes(min(self.work_group, max_group), min(self.merge_group, max_group), self.registers, self.short)
         shape = device.fitting(shape._list_smaller(), lambda candidate: candidate.local_memory(elements), RESERVED)
-        # Kernels that merge are unrolled over a work-item's elements (quirk 6).
+        # Kernels that merge tiles are unrolled over the elements of a work-item, which are few therefore (quirk 6).
         return replace(shape, merge_group=max(shape.merge_group, -(-shape.tile // _MAX_MERGED)))
 
     def _list_smaller(self) -> Iterator[Shape]:
-        """Iterate over this shape, shapes with fewer registers to a work-item, and then shapes with fewer work-items."""
+        """Iterate over this shape of a sort, shapes with fewer registers to a work-item, and shapes with fewer work-items."""
         work_group, registers = self.work_group, self.registers
         while work_group:
             yield self.lanes(work_group, self.merge_group, registers, self.short)
@@ -207,15 +212,15 @@ class Shape:
                 work_group //= 2
 
     def local_memory(self, elements: Elements) -> int:
-        """Return an upper bound of the bytes of local memory that a kernel takes for a tile."""
-        # Keys are sorted, together with their places if there are values.
+        """Return an upper bound of the bytes of local memory that a kernel takes to sort or merge a tile."""
+        # Keys are sorted in local memory, together with their positions if there are values.
         sorting = (elements.key_bytes + (4 if elements.value_bytes else 0)) * (self.tile + self.work_group)
         merging = elements.key_bytes * self.tile + 2 * (self.tile + 2 * self.tile // 4 + 4)
         return max(sorting, merging)
 
     @functools.cached_property
     def short_bins(self) -> tuple[int, ...]:
-        """The longest segments of the bins of short segments, which few lanes with few elements each sort."""
+        """The greatest lengths of segments in the length classes (bins) of short segments, which a few lanes sort."""
         if self.chunked:
             return ()
         sizes = [FEW_REGISTERS << i for i in range(min(self.work_group, self.short // FEW_REGISTERS).bit_length())]
@@ -223,7 +228,7 @@ class Shape:
 
     @functools.cached_property
     def medium_bins(self) -> tuple[int, ...]:
-        """The longest segments of the bins of segments that are neither short nor long."""
+        """The greatest lengths of segments in the length classes (bins) of segments that are neither short nor long."""
         if self.chunked:
             return ()
         sizes = (self.registers << i for i in range(self.work_group.bit_length()))
@@ -231,7 +236,7 @@ class Shape:
 
     @functools.cached_property
     def bins(self) -> tuple[int, ...]:
-        """The longest segments of the bins of all segments that are not long."""
+        """The greatest lengths of segments in all length classes (bins) of segments that are not long."""
         return self.short_bins + self.medium_bins
 
 
@@ -256,7 +261,7 @@ class OfRuns(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells the parameters of the record's own class."""
+        """The part of a kernel's name that tells the parameters of its record's own class, such as ``segments_8_8x16_``."""
         return ""
 
     @property
@@ -315,5 +320,5 @@ class Segments:
 
     @property
     def index(self) -> str:
-        """NumPy's name of the dtype of pointers."""
+        """NumPy's name of the dtype of the pointers to segments."""
         return name_of(self.bounds.dtype)

@@ -32,21 +32,21 @@ __all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "list_argume
 
 #: The arrays of a product: A's values, x and y.
 Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-#: Count of numbers among the arguments of every product: offsets of x and y.
+#: Count of numbers among the arguments of every product ``A @ x``: the offsets of x and y in their buffers.
 _BEGINS = 2
-#: Count of further numbers of a scaled product: alpha and beta.
+#: Count of further numbers among the arguments of a scaled product ``A @ x``: alpha and beta.
 _SCALES = 2
-#: Position of y among the operands.
+#: Position of y, the result, among the operands of a product ``A @ x`` (A's values, x, y).
 _Y = 2
 
 
 def make_recorder(chain: Chain, dtypes: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]], *, scaled: bool) -> Recorder:
-    """Return the recorder of a product, whose slots are A's values, x and y."""
+    """Return the recorder of the launches of a product ``A @ x``, whose slots are A's values, x and y."""
     return Recorder(chain, dtypes, _BEGINS + _SCALES * scaled)
 
 
 def list_arguments(recorder: Recorder) -> tuple[Any, ...]:
-    """Return the first arguments of all launches of a product: A's values, x, y, their offsets, and the scale if there is one."""
+    """Return the first arguments of all launches of a product: A's values, x, y, the offsets of x and y, and the scale if any."""
     data, x, y = recorder.operands
     x_begin, y_begin, *scale = recorder.numbers
     return data, x, x_begin, y, y_begin, *scale
@@ -68,7 +68,7 @@ class _Checked(weakref.ref[Any]):
 
 
 def _drop_memory(checked: Any) -> None:
-    """Drop the memory of a checked array that has gone."""
+    """Let go of the memory of a checked array, once the array itself is gone."""
     checked.memory = None
 
 
@@ -149,18 +149,18 @@ class DenseProduct:
     def __init__(self, recording: Recording, queue: cl.CommandQueue) -> None:
         self.recording = recording
         self._arena = arena_of(queue)
-        # The queue whose order is all that products have to keep; None if they have to wait for events.
+        # `_own` is the queue whose order is all that products have to keep; None if products have to wait for events.
         has_more = self._arena.beside is not None or recording.n_commands == 0 or of_others(queue, *recording.kept)
         self._own = None if has_more else queue
         self.event: cl.Event | None = None
         self._numbers: Numbers = ()
 
     def run(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> list[cl.Event]:
-        """Enqueue a product with operands that were checked, and return the events of its commands."""
+        """Enqueue a product ``A @ x`` with operands that were checked, and return the events of its commands."""
         return self.enqueue(queue, operands, self._numbers_of(operands, scale))
 
     def _numbers_of(self, operands: Operands, scale: tuple[Any, ...]) -> Numbers:
-        """Return the numbers of a product, offsets and scale: the tuple of the last product if they are equal."""
+        """Return the numbers among a product's arguments (offsets, scale): the tuple of the last product if all are equal."""
         _, x, y = operands
         numbers = (*(np.uint64(vector.offset // vector.dtype.itemsize) for vector in (x, y)), *scale)
         if scale or numbers != self._numbers:
@@ -168,9 +168,9 @@ class DenseProduct:
         return self._numbers
 
     def enqueue(self, queue: cl.CommandQueue, operands: Operands, numbers: Numbers) -> list[cl.Event]:
-        """Enqueue a product as `run` does, with the recording's numbers given by the caller."""
+        """Enqueue a product ``A @ x`` as `run` does, with offsets and scale given by the caller as ``numbers``."""
         recording = self.recording
-        # Several commands need a chain, which has the events of all.
+        # A product of several commands needs a chain, which has the events of all commands.
         if (
             queue is self._own
             and recording.n_commands == 1
@@ -197,7 +197,7 @@ class DenseProduct:
         *,
         is_new: bool,
     ) -> _Call | None:
-        """Return a product with operands that were checked, for `Repeating`; None if its alpha or beta may change.
+        """Return the record of a product whose operands were checked, by which it is repeated; None if alpha or beta may change.
 
         ``queue`` is the queue for an x that has none; ``is_new`` says that y was made for the product.
         """
@@ -218,7 +218,7 @@ class DenseProduct:
         )  # fmt: skip
 
     def bound(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> Bound:
-        """Return the product's launches bound to these operands; they keep the order of the queue, and wait for no events."""
+        """Return the launches of a product with these operands as kernel arguments; launches wait for no events but the queue."""
         return self.recording.bound(queue, operands, self._numbers_of(operands, scale))
 
 
@@ -239,7 +239,7 @@ class Repeating:
         out: cl_array.Array | None = None,
         semiring: Any = plus_times,
     ) -> cl_array.Array | None:
-        """Repeat the last product that was checked, and return its result; None if the operands have to be checked.
+        """Repeat the last product whose operands were checked, and return its result; None if the operands have to be checked.
 
         The result is ``out``, or a new array. Without ``out``, x may be another array of the same shape, strides and offset.
         """
@@ -252,7 +252,7 @@ class Repeating:
         is_same = of_x() is x and of_x.memory is x_memory and of_x.shape is x.shape
         product, pool = call.product, call.pool
         last_event = product.event
-        # Whether the queue's order is all that has to be kept: the last product is the last command that the arrays know of.
+        # `is_ready`: the queue's order is all that has to be kept, as the arrays know of no command after the last product.
         is_ready = (
             is_same
             and call.n_released == pool.n_released
@@ -301,11 +301,11 @@ class Repeating:
         return result
 
     def _upgrade(self) -> None:
-        """Count a repeated product for the upgrades."""
+        """Count a repeated product for the upgrades: costlier preparations that take its place after enough products."""
 
 
 def _is_like(x: cl_array.Array, call: _Call) -> bool:
-    """Return whether an array has the queue, dtype, shape, strides and offset of the x that was checked."""
+    """Return whether an array has the queue, dtype, shape, strides and offset of the vector x of a checked product."""
     queue, dtype, shape, strides, offset = call.form
     memory: Any = x.base_data
     return bool(
@@ -339,7 +339,7 @@ class BoundProduct(Repeating):
             tuple(operand.base_data for operand in operands),
             tuple(operand.shape for operand in operands),
         )
-        # These objects keep memory that a user releases by hand, unless it is the pool's.
+        # A second buffer object on each operand's memory keeps it alive if a user releases the array's own buffer by hand.
         self._kept = [cl.Buffer.from_int_ptr(memory.int_ptr, True) for memory in self._memory if memory.__class__ is cl.Buffer]
         self.out = operands[2]
 

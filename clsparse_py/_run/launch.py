@@ -28,9 +28,9 @@ from clsparse_py._run.transfer import find_pending_events, from_host, works_in_p
 
 __all__ = ["Chain", "enqueue_copy", "enqueue_fill", "needs_no_events", "spread"]
 
-#: The pattern of counters that are set to zero.
+#: The fill pattern that sets counters, numbers of 32 bits, to zero.
 _ZERO = np.zeros((), np.uint32)
-#: Counters in an array of zeros that the arena of a queue keeps.
+#: Number of counters in each array of zeros that is kept for the kernels of a queue.
 _COUNTERS = 1024
 
 
@@ -66,7 +66,7 @@ def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -
 
 
 def _part(data: Any, begin: int, n_bytes: int) -> tuple[Any, int]:
-    """Return an array's memory from byte ``begin`` on: a buffer with that offset, or a part of shared virtual memory with 0."""
+    """Return an array's memory from byte ``begin`` on, and an offset: a buffer and ``begin``, or a part of shared memory, 0."""
     if isinstance(data, cl.MemoryObjectHolder):
         return data, begin
     memory = (ctypes.c_uint8 * n_bytes).from_address(data.svm_ptr + begin)
@@ -107,7 +107,7 @@ def enqueue_copy(
 
 
 def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known_event: cl.Event | None = None) -> Arena | None:
-    """Return the arena of a queue if its order is all that commands on these arrays have to keep; None if events matter.
+    """Return the arena (memory) of a queue if its order is all that commands on these arrays have to keep; None if events matter.
 
     Also None if memory is counted. It serves calls of one or two launches: making a `Chain` takes half as long as a launch.
     ``known_event`` is an event of the queue.
@@ -155,7 +155,7 @@ class Chain:
 
     def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> None:
         self.queue = queue
-        # The arena is asked, as asking the queue takes longer.
+        # The queue's arena is asked for context and device, as asking the queue takes longer.
         arena = arena_of(queue)
         self._beside, self._context, self._cl_device = arena.beside, arena.pool.context, arena.pool.device
         self.device: Device = describe(self._cl_device)
@@ -166,7 +166,7 @@ class Chain:
         own_queue = arena.itself
         for array in (*writes, *operands):
             data: Any = array.base_data
-            # Memory of this queue's arena that has no events needs no closer look.
+            # An array in memory of this queue's arena and without events needs no closer look.
             is_lent = data.__class__ is Lent and data.block is not None and data.block.arena is own_queue
             if writes or array.events or not is_lent:
                 self._wait_for = find_pending_events(queue, *operands, *writes, writes=writes)
@@ -175,7 +175,7 @@ class Chain:
 
     @property
     def wait_for(self) -> list[cl.Event] | None:
-        """Events that the next command has to wait for explicitly, for callers that enqueue commands by themselves."""
+        """Events that the chain's next command has to wait for explicitly, for callers that enqueue commands by themselves."""
         return None if self.events else self._wait_for
 
     def _add(self, event: cl.Event) -> None:
@@ -185,7 +185,7 @@ class Chain:
             note_use(self.queue, self._noted, event)
 
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
-        """Return an array of ``n`` entries of scratch memory for later commands of this chain; the pool has it back when it goes.
+        """Return an array of ``n`` entries of scratch memory for later commands of this chain; its memory returns to the pool.
 
         Raises
         ------
@@ -218,12 +218,12 @@ class Chain:
         return counters
 
     def build(self, parameters: _Record) -> tuple[Built, _Record]:
-        """Return the built kernel for a record, and the record as it was adapted to the device."""
+        """Return the built kernel for a record of parameters, and that record as it was adapted to the device."""
         built = programs.build(self._context, self._cl_device, parameters)
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
     def build_once(self, key: Hashable, make: Callable[[], _Record]) -> tuple[Built, _Record]:
-        """Return the built kernel for the record that ``make`` returns; it is looked up by ``key``, which takes less time."""
+        """Return the built kernel and the record of parameters that ``make`` returns, looked up by ``key`` in less time."""
         built = programs.worked_out(self._context, self._cl_device, key, lambda: self.build(make()))
         programs.note_asked(built[:1])
         return built
@@ -237,7 +237,7 @@ class Chain:
             programs.build_together(self._context, self._cl_device, group, make)
 
     def worked_out(self, key: Hashable, work_out: Callable[[], _Value]) -> _Value:
-        """Return the result of ``work_out``, which is called once for all chains on the queue's device and kept."""
+        """Return the result of the function ``work_out``, which is called once for all chains on a device and kept."""
         return programs.worked_out(self._context, self._cl_device, key, work_out)
 
     def launch(self, built: Built, groups: int, *arguments: Any) -> None:
@@ -248,7 +248,7 @@ class Chain:
             [argument.base_data if isinstance(argument, _ARRAY) else argument for argument in arguments],
             built.sizes(groups),
         )
-        # As `wait_for` and `_add` have it.
+        # The events of the launch are treated as by `wait_for` and `_add`, in less time.
         events = self.events
         wait_for = None if events else self._wait_for
         if self._beside is None:
@@ -281,7 +281,7 @@ class Chain:
         self.copy_bytes(target.base_data, source.base_data, n * item, target_begin * item, source_begin * item)
 
     def copy_bytes(self, target: Any, source: Any, n_bytes: int, target_begin: int = 0, source_begin: int = 0) -> None:
-        """Enqueue a copy between the memory of two arrays."""
+        """Enqueue a copy of ``n_bytes`` bytes between the memory of two arrays."""
         if n_bytes > 0:
             self._add(enqueue_copy(self.queue, target, source, n_bytes, target_begin, source_begin, self.wait_for))
 
@@ -305,7 +305,7 @@ class Chain:
         self._add(enqueue_fill(self.queue, target.base_data, pattern, n_bytes, self.wait_for))
 
     def read(self, source: cl_array.Array, n: int, begin: int = 0) -> np.ndarray[Any, Any]:
-        """Wait for all commands so far, and return ``n`` entries of an array's buffer from entry ``begin`` on."""
+        """Wait for all commands of the chain, and return ``n`` entries of an array's buffer from entry ``begin`` on."""
         host = np.empty(n, source.dtype)
         if n:
             self._enqueue_read(source, host, begin, is_blocking=True)
@@ -316,13 +316,13 @@ class Chain:
 
         Commands that are enqueued in between keep the device busy while the host waits.
         """
-        # Mapped memory would spare a copy, and is not used (quirk 13).
+        # A read copies: mapped memory would spare the copy, and is not used (quirk 13).
         host = np.empty(n, source.dtype)
         event = self._enqueue_read(source, host, begin, is_blocking=False)
         self._add(event)
 
         def wait() -> np.ndarray[Any, Any]:
-            """Wait for the read, and return the entries."""
+            """Wait for the read of an array's entries, and return these entries on the host."""
             event.wait()
             return host
 

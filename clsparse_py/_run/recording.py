@@ -94,6 +94,7 @@ class Recorder(Chain):
 
     @override
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
+        """Return a placeholder for ``n`` entries of scratch memory in recorded commands."""
         scratch = _Scratch(len(self.table), np.dtype(dtype), max(n, 1))
         self.table.append(None)
         self.scratches.append(scratch)
@@ -101,11 +102,13 @@ class Recorder(Chain):
 
     @override
     def view_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+        """Return a placeholder for the memory of another placeholder, with entries of another type."""
         assert type(array) is _Operand  # scratch memory has to be followed
         return _Operand(array.place, dtype)
 
     @override
     def launch(self, built: Built, groups: int, *arguments: Any) -> None:
+        """Record the launch of a kernel with ``groups`` work-groups."""
         if groups > 0:
             places = [self._place(argument) for argument in arguments]
             arrays: list[int] = []
@@ -116,6 +119,7 @@ class Recorder(Chain):
 
     @override
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
+        """Record a command that sets the first ``n`` entries of an array's buffer to a value."""
         if n > 0:
             place, pattern = self._place(target), np.array(value, target.dtype)
 
@@ -127,6 +131,7 @@ class Recorder(Chain):
 
     @override
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
+        """Record the copy of ``n`` entries between two arrays' buffers."""
         if n > 0:
             to, origin, item = self._place(target), self._place(source), source.dtype.itemsize
             sizes = n * item, target_begin * item, source_begin * item
@@ -138,7 +143,7 @@ class Recorder(Chain):
             self.commands.append(copy_again)
 
     def _place(self, argument: Any) -> int:
-        """Return the place in the table of an argument of the next command."""
+        """Return the index, in the table of arguments, of an argument of the next recorded command."""
         if isinstance(argument, (_Operand, Number)):
             if isinstance(argument, _Scratch):
                 argument.last = len(self.commands)
@@ -152,7 +157,7 @@ class Recorder(Chain):
         return len(self.table) - 1
 
     def recording(self) -> Recording:
-        """Return a recording of the commands that were recorded so far."""
+        """Return a recording, which can be replayed with other arrays, of the commands that were recorded so far."""
         return Recording(self)
 
 
@@ -189,52 +194,60 @@ class Tape(Recorder):
         self._is_whole, self._n_reads = True, 0
 
     def take(self, name: str, array: cl_array.Array) -> None:
-        """Give the memory of a result the slot of the result's name."""
+        """Give the memory of a result array the recording's slot of that result's name, which a replay fills anew."""
         if array.base_data is not None:
             self._slots[id(array.base_data)] = self._places[name]
             self._taken.append(array.base_data)  # kept, so that no other object has the same `id`
 
     @override
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
+        """Return an array of ``n`` entries of scratch memory, which the recorded commands know by a placeholder."""
         array = Chain.scratch(self, n, dtype)
         memory: Any = array.base_data
-        # An attribute of the memory, not its `id`: after it is freed, another object may have the same `id`.
+        # The memory gets an attribute and is not known by its `id`: another object may have the same `id` after it is freed.
         memory.taped = self, super().scratch(n, dtype)
         return array
 
     @override
     def view_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+        """Return an array on the memory of another array, whose entries have another type of the same size."""
         return Chain.view_as(self, array, dtype)
 
     @override
     def counters(self, n: int) -> cl_array.Array:
+        """Return ``n`` counters, uint32, that a recorded command sets to zero."""
         counters = self.scratch(n, np.uint32)
         self.fill(counters, 0, n)
         return counters
 
     @override
     def launch(self, built: Built, groups: int, *arguments: Any) -> None:
+        """Enqueue and record the launch of a kernel with ``groups`` work-groups."""
         Chain.launch(self, built, groups, *arguments)
         if groups > 0:
             self.commands.append(_SharedLaunch(built, groups, [self._place(argument) for argument in arguments], []))
 
     @override
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
+        """Enqueue and record a command that sets the first ``n`` entries of an array's buffer to a value."""
         Chain.fill(self, target, value, n)
         super().fill(target, value, n)
 
     @override
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
+        """Enqueue and record the copy of ``n`` entries between two arrays' buffers."""
         Chain.copy(self, target, source, n, target_begin, source_begin)
         super().copy(target, source, n, target_begin, source_begin)
 
     @override
     def read_later(self, source: cl_array.Array, n: int, begin: int = 0) -> Callable[[], np.ndarray[Any, Any]]:
+        """Enqueue the read of ``n`` entries of an array, unrecorded; return a function that waits and returns these entries."""
         self._n_reads += 1
         return Chain.read_later(self, source, n, begin)
 
     @override
     def _place(self, argument: Any) -> int:
+        """Return the index, in the table of arguments, of an argument of the next recorded command, found by its memory."""
         is_array = isinstance(argument, cl_array.Array)
         memory = argument.base_data if is_array else argument
         slot = self._slots.get(id(memory))
@@ -247,7 +260,7 @@ class Tape(Recorder):
         return super()._place(memory)
 
     def to_recording(self) -> Recording | None:
-        """Return a recording of the commands so far; None if a command was not recorded, or has an array that is no slot."""
+        """Return a recording of the commands so far; None if a command was not recorded, or uses an array that has no slot."""
         is_whole = self._is_whole and len(self.events) == len(self.commands) + self._n_reads
         return self.recording() if is_whole else None
 
@@ -282,7 +295,7 @@ class Recording:
                 self._sizes.append(0)
                 until.append(0)
             else:
-                # The smallest block that suffices, or else the largest.
+                # The scratch array takes the smallest free block that suffices, or else the largest block.
                 block = min(
                     free,
                     key=lambda candidate: (
@@ -295,7 +308,7 @@ class Recording:
             self._blocks.append((array.place, block))
 
     def enqueue(self, chain: Chain, arrays: Sequence[cl_array.Array | None], numbers: Numbers = ()) -> None:
-        """Enqueue the commands on a chain, with these arrays and numbers in the slots."""
+        """Enqueue the recorded commands on a chain, with these arrays and numbers as arguments in the slots."""
         table = [*_list_memory(arrays), *numbers, *self._constants]
         if not self._sizes:
             chain.repeat(self._enqueues, table, numbers)
@@ -306,7 +319,7 @@ class Recording:
             chain.repeat(self._enqueues, table, numbers)
 
     def replay(self, queue: cl.CommandQueue, memory: Iterable[Any], numbers: Numbers = ()) -> cl.Event:
-        """Enqueue the commands, one at least, without waiting for events, and return the event of the last command.
+        """Enqueue the recorded commands, one at least, without waiting for events, and return the event of the last command.
 
         ``memory`` is the memory of the arrays, for which `launch.needs_no_events` has to hold.
         """
@@ -330,7 +343,9 @@ class Recording:
         forms: Sequence[tuple[Any, ...]],
         allocator: Any,
     ) -> list[cl_array.Array]:
-        """Enqueue the commands, one at least, with input arrays in the first slots, and return new arrays of the other slots.
+        """Enqueue the recorded commands with input arrays in the first slots, and return the results, new arrays of other slots.
+
+        There is one command at least.
 
         Parameters
         ----------
@@ -359,7 +374,7 @@ class Recording:
         return results
 
     def repeated(self, slot: int, numbers: Numbers) -> Callable[[cl.CommandQueue, tuple[Any, ...]], cl.Event]:
-        """Return a function as `replay`, for calls whose arrays have the memory of the first call's in all slots but one."""
+        """Return a function that replays the recorded commands for calls with the first call's memory in all slots but one."""
         if self.n_commands == len(self._launches) == 1 and not self._sizes:
             (launch,) = self._launches
             if (argument := launch.argument_of(slot)) is not None:
@@ -367,7 +382,10 @@ class Recording:
         return functools.partial(self.replay, numbers=numbers)
 
     def bound(self, queue: cl.CommandQueue, arrays: Sequence[cl_array.Array], numbers: Numbers = ()) -> Bound:
-        """Return the launches bound to arrays and numbers, with scratch memory of their own; all commands have to be launches."""
+        """Return the recorded launches with these arrays and numbers as set arguments, and with scratch memory of their own.
+
+        All recorded commands have to be launches.
+        """
         table = [*_list_memory(arrays), *numbers, *self._constants]
         blocks = [allocate(queue, "workspace", size, np.uint8).base_data for size in self._sizes]
         for place, block in self._blocks:
@@ -393,7 +411,7 @@ class Bound:
         The kernel, the work-groups and the arguments of a launch; memory stands for arrays.
     """
 
-    # Empty until the kernel objects are made.
+    # The tuple of launches is empty until their kernel objects are made.
     _launches: tuple[tuple[Built, int, Sequence[Any]], ...] = ()
 
     def __init__(self, queue: cl.CommandQueue, *launches: tuple[Built, int, Sequence[Any]]) -> None:
@@ -407,13 +425,13 @@ class Bound:
             built.put_back(kernel)
 
     def __call__(self) -> cl.Event:
-        """Enqueue the launches, one at least, and return the event of the last launch."""
+        """Enqueue the bound launches, one at least, and return the event of the last launch."""
         for kernel, sizes in self._kernels:
             event = submit(kernel, enqueue_kernel, self._queue, kernel, sizes)
         return event
 
     def set(self, place: int, value: np.generic) -> None:
-        """Set an argument of all launches to another number from now on.
+        """Set the kernel argument at one place, in all bound launches, to another number from now on.
 
         Making other kernel objects would take a hundred times as long.
         """
@@ -452,7 +470,7 @@ def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array
 def find_recording(
     arena: Arena, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable
 ) -> Recording | None:
-    """Return the recording that `run` made for a kind of call on the device of an arena; None if there is none."""
+    """Return the recorded commands that `run` keeps for a kind of call on the device of an arena; None if there are none."""
     pool = arena.pool
     recording: Recording | None = programs.find_known(pool.context, pool.device, (enqueue, describe(pool.device), dtypes, kind))
     if recording is not None:
@@ -463,7 +481,7 @@ def find_recording(
 def get_recording(
     chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable
 ) -> Recording:
-    """Return the recording that `run` takes for a kind of call; made by the first call of that kind."""
+    """Return the recorded commands that `run` replays for a kind of call; the first call of that kind records the commands."""
     key = enqueue, chain.device, dtypes, kind
     recording = chain.worked_out(key, lambda: record(chain, enqueue, dtypes, *kind))
     programs.note_asked(recording.kernels)

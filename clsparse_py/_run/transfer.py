@@ -49,7 +49,7 @@ class _Lent(np.ndarray):
     def __del__(self) -> None:
         if self.queue is not None and not fork_guard.forked:
             self.queue.finish()
-            # No lock is taken: this thread may have it, as the garbage collector comes at any time.
+            # The lock of `uses` is not taken: this thread may have it already, as the garbage collector comes at any time.
             for event in list(self.uses.get(self.pointer, {}).values()):
                 event.wait()
 
@@ -81,7 +81,7 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
             array.strides = values.strides
         return array
     if copy:
-        # NumPy allocates the copy, with large pages: 60 MB take 4.5 ms, and 25 ms in memory that a CPU runtime allocates.
+        # NumPy allocates the copy of the host array, with large pages: 60 MB take 4.5 ms, and 25 ms in a CPU runtime's memory.
         values = values.copy(order="K")
     flags = cl.mem_flags
     access = flags.READ_WRITE if values.flags.writeable else flags.READ_ONLY
@@ -101,7 +101,7 @@ def copy_to_device(queue: cl.CommandQueue, purpose: str, values: np.ndarray[Any,
 
 
 def allocate_result(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:
-    """Return a device array without values yet, for a result that `on_host` brings to a C-contiguous host array."""
+    """Return a device array without values yet, for a result whose values `on_host` brings to a C-contiguous host array."""
     if works_in_place(queue, host):
         return from_host(queue, host, copy=False)
     return allocate(queue, "the result", host.shape, host.dtype)
@@ -166,7 +166,7 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
     """Wait for a device array that `from_host` made from ``host`` without a copy, and return ``host`` with its values."""
     if not host.size:
         return host
-    # `from_host` gave the array a queue and a buffer, which PyOpenCL's types leave open.
+    # The array has a queue and a buffer from `from_host`, which PyOpenCL's types leave open.
     queue: Any = array.queue
     buffer: Any = array.base_data
     if works_in_place(queue, host):

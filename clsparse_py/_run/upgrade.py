@@ -61,20 +61,20 @@ class Upgrade(Generic[_Prepared]):
         return f"{self.name}: due at call {self.after}, after {self._calls} by now"
 
     def come(self) -> bool:
-        """Count a call of the plan, and return whether the upgrade is done by now."""
+        """Count a call of the plan, and return whether the plan's upgrade, a costlier preparation, is done by now."""
         self._calls += 1
         if self.is_done:
             return True
         return (self._at_once or self._calls >= self.after) and self._go_on(wait=self._at_once)
 
     def now(self) -> _Prepared | None:
-        """Finish the preparation, waiting for the device, and return it."""
+        """Finish the plan's upgrade, a costlier preparation, waiting for the device, and return that preparation."""
         if not self.is_done:
             self._go_on(wait=True)
         return self.made
 
     def _go_on(self, *, wait: bool) -> bool:
-        """Continue the preparation until it waits for the device, and return whether it is done."""
+        """Continue the plan's upgrade, a costlier preparation, until it waits for the device; return whether it is done."""
         try:
             while True:
                 if self._awaited is not None:

@@ -27,7 +27,7 @@ typedef ushort PLACE;
 COLUMN team_min(local COLUMN *box, COLUMN x)
 {
     const uint lane = get_local_id(0) % TEAM;
-    // A lane takes the x of the lane that is step lanes on, in a ring: to take an x twice does no harm.
+    // The minimum of all x: a lane takes the smaller of its x and that of the lane step lanes on, in a ring; repeats do no harm.
     for (uint step = 1; step < TEAM; step *= 2) {
         box[lane] = x;
         team_sync();

@@ -269,7 +269,7 @@ def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], Matri
 
 
 def _check(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[MatrixT, Matrix]:
-    """Return the operands of a product after checking them and the request; ``sums``: addition needs an identity."""
+    """Return A and B of a product ``A @ B`` after checks of both and of the request; ``sums``: addition needs an identity."""
     A, B = check_operands(A, B, request.semiring)
     if request.semiring.is_given:
         # The module of users' semirings is loaded late, as few processes use it.

@@ -41,7 +41,7 @@ _CLASS_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSE
 _COUNTER_BYTES = 4096
 #: Bytes of workspace for each compute unit.
 _UNIT_BYTES = 512
-#: Entries to a byte of the tiles' data in scans and sorts.
+#: Number of entries for which the data of tiles, in scans and sorts, takes a byte of workspace.
 _ENTRIES_PER_TILE_BYTE = 8
 
 
