@@ -43,11 +43,11 @@ class Built:
     preferred_multiple: int
     options: tuple[str, ...] = ()
     _idle: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
-    # The count of requests for kernels at the last request for this one.
+    # The count of all requests for kernels at the last request for this kernel.
     _used: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     def sizes(self, groups: int) -> tuple[tuple[int], tuple[int]]:
-        """Return the global and the local size of a launch of some work-groups."""
+        """Return the global and the local size of a launch of the kernel by some number of work-groups."""
         group = self.parameters.work_group
         return (groups * group,), (group,)
 
@@ -58,7 +58,7 @@ class Built:
         arguments: Sequence[Any],
         wait_for: list[cl.Event] | None = None,
     ) -> cl.Event:
-        """Enqueue the kernel with some arguments and the sizes of `sizes`.
+        """Enqueue the kernel with some arguments and the global and local sizes of `sizes`.
 
         Kernel objects are kept (quirk 16), and no two threads share a kernel object.
         """
@@ -92,7 +92,7 @@ class Built:
     def make_kernel(self, arguments: Sequence[Any]) -> cl.Kernel:
         """Return a new kernel object with some arguments set; later arguments are of the same types."""
         kernel = cl.Kernel(self.program, self.parameters.name)
-        # Without types of arguments PyOpenCL finds them out by trial (quirk 36).
+        # The types of arguments are set, as PyOpenCL would find them out by trial (quirk 36).
         kernel.set_arg_types([argument.dtype if isinstance(argument, np.generic) else None for argument in arguments])
         kernel.set_args(*arguments)
         return kernel
@@ -116,7 +116,7 @@ class Built:
         self._idle.append(kernel)
 
 
-#: The numbers among a recording's arguments, a tuple that is compared by identity.
+#: Type of the numbers among the arguments of recorded launches: a tuple that is compared by identity.
 Numbers = tuple[np.generic, ...]
 
 
@@ -145,7 +145,7 @@ class Launch:
         self._idle: deque[tuple[cl.Kernel, Numbers]] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, table: list[Any], numbers: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
-        """Enqueue the launch with its arguments from the table, which keeps their memory."""
+        """Enqueue the recorded launch with its arguments from a table of all arguments, which keeps their memory."""
         try:
             kernel, former = self._idle.pop()
         except IndexError:
@@ -160,12 +160,12 @@ class Launch:
             event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size, None, wait_for)
         except cl.Error as error:
             kernel, event = self.built.again(error, kernel, queue, self.sizes, self.pick(table), wait_for)
-        # After an error the arguments of a kernel object are unknown: it is not put back.
+        # A kernel object is not kept after an error, as its arguments are unknown then.
         self._idle.append((kernel, numbers))
         return event
 
     def argument_of(self, place: int) -> int | None:
-        """Return the number of the launch's argument at a place of the table; None for no argument, or several."""
+        """Return which argument of the launch is at a place of the table of arguments, by number; None for none, or several."""
         return self._places.index(place) if self._places.count(place) == 1 else None
 
     def take(self, table: list[Any]) -> cl.Kernel:
@@ -178,7 +178,7 @@ class Launch:
         return kernel
 
     def put_back(self, kernels: Iterable[cl.Kernel], numbers: Numbers) -> None:
-        """Put back kernel objects whose last set numbers are ``numbers``."""
+        """Keep kernel objects for later calls of the launch; ``numbers`` are the arguments that were set on them last."""
         self._idle.extend((kernel, numbers) for kernel in kernels)
 
 
@@ -205,7 +205,7 @@ class Repeated:
         self._kernels: deque[cl.Kernel] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, arrays: tuple[Any, ...]) -> cl.Event:
-        """Enqueue the launch with the memory of one array set; all other arguments are those of the first call."""
+        """Enqueue the recorded launch with one array set as an argument; all other arguments are those of the first call."""
         try:
             kernel = self._kernels.pop()
             kernel.set_arg(self._argument, arrays[self._place])

@@ -26,7 +26,7 @@ __all__ = ["Examples", "Parameters", "Variants", "kernel", "kernels", "list_exam
 Examples: TypeAlias = "Iterator[tuple[str, Parameters]]"
 #: Fields of an example record that differ from the defaults, by variant and name.
 Variants: TypeAlias = "Mapping[str, Mapping[str, Any]]"
-#: Short forms of fields' names in the names of kernels.
+#: Abbreviations, in the names of kernels, of the names of a parameter record's fields.
 _SHORT = {"work_group": "wg", "value_bytes": "v"}
 #: Default number of work-items of a work-group of an example record.
 _WORK_GROUP = 128
@@ -73,12 +73,12 @@ class Parameters(abc.ABC):
 
     @property
     def own(self) -> dict[str, Any]:
-        """The fields that are arguments of the template, by name."""
+        """The fields of the record that are arguments of the template, by name."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in self.of_prelude}
 
     @property
     def prelude(self) -> str:
-        """The OpenCL C before the template's own text."""
+        """The OpenCL C before the template's own text: types, semiring and portability."""
         return ""
 
     @property
@@ -97,7 +97,7 @@ class Parameters(abc.ABC):
         return {"work_group": self.work_group, **self.own}
 
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest legal record with at most a work-group size and a lane width; None without a legal one.
+        """Return the nearest legal record of a kernel with at most a work-group size and a lane width; None without one.
 
         By default a work-group may have any size. Records whose numbers depend on the size override this method.
         """
@@ -143,12 +143,12 @@ def _abbreviate(name: str, value: object) -> str:
 _ExamplesOf: TypeAlias = "Callable[[Device, Arithmetic], Examples]"
 _Record = TypeVar("_Record", bound="type[Parameters]")
 _Function = TypeVar("_Function", bound=_ExamplesOf)
-#: Functions of the registered kernels that yield their example records.
+#: Functions that yield the example records of the registered kernels.
 _registered: list[_ExamplesOf] = []
 
 
 def kernel(record: _Record) -> _Record:
-    """Register the kernels of a class of records."""
+    """Register a class of parameter records, whose `examples` stand for all of its kernels."""
     _registered.append(record.examples)
     return record
 
@@ -160,5 +160,5 @@ def kernels(examples: _Function) -> _Function:
 
 
 def list_examples() -> tuple[_ExamplesOf, ...]:
-    """Return the functions that yield example records of the registered kernels."""
+    """Return the functions that yield example records (parameters of a template) of the registered kernels."""
     return tuple(_registered)

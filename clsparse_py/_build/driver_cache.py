@@ -36,7 +36,7 @@ _ENTER = 1
 
 @functools.cache
 def remove_truncated() -> None:
-    """Leave this process's mark in PoCL's cache, and remove truncated entries if an earlier process did not end normally."""
+    """Leave this process's mark file for PoCL's cache, and remove truncated entries if an earlier process ended abnormally."""
     entries = cache_dirs.find_pocl_cache()
     if fcntl is None or not entries.is_dir():
         return
@@ -58,12 +58,12 @@ def remove_truncated() -> None:
 
 
 def keep_mark() -> None:
-    """Keep this process's mark beyond its end after a broken entry, so that the next process checks all entries."""
+    """Keep this process's mark file in PoCL's cache beyond its end, so that the next process checks all cached kernels."""
     atexit.unregister(_remove_mark)
 
 
 def _has_ended(mark: Path) -> bool:
-    """Return whether the process that left a mark has ended, as the system released the lock of the mark."""
+    """Return whether the process that left a mark file has ended, as the system released the lock of the file."""
     with mark.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -73,7 +73,7 @@ def _has_ended(mark: Path) -> bool:
 
 
 def _remove_mark(mark: Path, file: IO[bytes], owner: int) -> None:
-    """Remove a mark, unless this process is a forked child of the mark's owner, which still runs."""
+    """Remove the mark file of a process, unless this process is a forked child of that process, which still runs."""
     if os.getpid() == owner:
         mark.unlink(missing_ok=True)
     file.close()

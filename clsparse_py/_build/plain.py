@@ -70,18 +70,18 @@ def plainly(device: Device) -> Device:
 
 
 def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator for functions that build kernels: after a refusal plain kernels are taken, then ``instead`` is called."""
+    """Return a decorator for functions that build kernels: after a refusal they take plain kernels, or call ``instead``."""
 
     def decorate(run: Callable[P, T]) -> Callable[P, T]:
-        """Return a function that falls back to plain kernels after a refusal, then to ``instead``."""
+        """Return a function that falls back to plain kernels if a kernel is refused, then to ``instead``."""
 
         @functools.wraps(run)
         def call(*arguments: P.args, **keywords: P.kwargs) -> T:
-            """Call the decorated function, if need be with plain kernels, else ``instead``."""
+            """Call the decorated function, again with plain kernels if a kernel is refused, and at last ``instead``."""
             try:
                 return run(*arguments, **keywords)
             except BuildError as error:
-                # A copy, as a raised error holds the local variables of its callers.
+                # A copy of the error is kept, as a raised error holds the local variables of its callers.
                 refused = error.again()
             if not are_plain():
                 _log.info("%s runs by plain kernels, as %s is refused", run.__qualname__, refused.kernel)

@@ -108,7 +108,7 @@ _HEAD = "#pragma OPENCL FP_CONTRACT OFF"
 
 
 def render(parameters: Parameters) -> str:
-    """Return the OpenCL C of a record's kernel, includes expanded."""
+    """Return the OpenCL C of the kernel of a parameter record, with included files expanded."""
     body = sources.fill(parameters.file, {"name": parameters.name, **parameters.arguments()})
     text = sources.expand(f"{_HEAD}\n#define WORK_GROUP {parameters.work_group}\n{parameters.prelude}\n{body.strip()}\n")
     return re.sub(r"\n{3,}", "\n\n", text)
@@ -129,7 +129,7 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
         The device's compiler refuses the source; the error holds the compiler's log.
     """
     with warnings.catch_warnings():
-        # Drivers remark on every build ("optimised for 8 lanes"); the log of a failure is in the error.
+        # Warnings of compilers are ignored, as some drivers remark on every build; the log of a failure is in the error.
         warnings.simplefilter("ignore", cl.CompilerWarning)
         if has_src_build_cache(device):
             driver_cache.remove_truncated()
@@ -161,7 +161,7 @@ def _load(context: cl.Context, device: cl.Device, binary: bytes, source: str, op
     pyopencl.Error
         The driver refuses the binary.
     """
-    # As in `_create_uncached`: any other way to make a program keeps the Python object of its context alive.
+    # The program is made as in `_create_uncached`: any other way keeps the Python object of its context alive.
     program = _build_program(cl.Program(cl._cl._Program(context, [device], [binary])), device, options)
     lacking = set(_KERNEL.findall(source)) - set(program.kernel_names.split(";"))
     if lacking:
@@ -186,7 +186,7 @@ class _Life:
         self.handle = handle
 
     def __del__(self) -> None:
-        # No lock, as the garbage collector may run this method at any time. The handle stays the context's until the end of it.
+        # No lock is taken, as the garbage collector may run this method at any time; until it ends the context has its handle.
         of_contexts: tuple[dict[Any, Any], ...] = (_built, _refused, _together, _worked_out)
         for store in of_contexts:
             for key in [key for key in tuple(store) if key[0] == self.handle]:
@@ -220,7 +220,7 @@ def _runs_empty(context: cl.Context, device: cl.Device, work_group: int) -> bool
     """Return whether an empty kernel that requires a work-group size runs, although the driver reports a lower limit for it."""
     source = f"kernel __attribute__((reqd_work_group_size({work_group}, 1, 1))) void empty(global int *out) {{ }}\n"
     try:
-        # A context of its own would take a GPU's driver a fifth of a second.
+        # The caller's context is used, as a new context takes a GPU's driver a fifth of a second.
         kernel = cl.Kernel(compile_source(context, device, source), "empty")
         if int(kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)) >= work_group:
             return False
@@ -283,7 +283,7 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
 
 
 def _keep(key: tuple[int, int, Parameters], built: Built) -> None:
-    """Cache a kernel; beyond the limit the least recently used kernels and results of `worked_out` are dropped.
+    """Cache a built kernel; beyond the limit the least recently used kernels and results of `worked_out` are dropped.
 
     Plans hold kernels, too, which cannot be dropped: half of the limit stays cached, however many kernels plans hold.
     """
@@ -301,12 +301,12 @@ def _keep(key: tuple[int, int, Parameters], built: Built) -> None:
 
 
 def _are_few() -> bool:
-    """Return whether the process holds at most `_KEPT.kernels` kernels."""
+    """Return whether the process holds at most `_KEPT.kernels` built kernels."""
     return len(_alive) <= _KEPT.kernels
 
 
 def let_go(context: cl.Context | None = None) -> None:
-    """Drop all cached kernels, or a context's; later calls load them from disk, and plans keep their kernels."""
+    """Drop all cached kernels, or those of a context; later calls load them from disk, and plans keep their kernels."""
     handle = None if context is None else context.int_ptr
     of_contexts: tuple[dict[Any, Any], ...] = (_built, _together, _worked_out)
     with _lock:
@@ -320,9 +320,9 @@ also_let_go.append(let_go)
 
 def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
     """Remember the refusal of a kernel in this process, and log it: as a warning if the kernel's name is new."""
-    # A copy of the keys, as a dying context may take out entries in between.
+    # The keys of refused kernels are copied, as a dying context may take out entries in between.
     is_known = any(key[1] == device_pointer and key[2].name == record.name for _, device_pointer, record in tuple(_refused))
-    # A copy of the error, as a raised error holds the local variables of its callers.
+    # A copy of the error is kept, as a raised error holds the local variables of its callers.
     _refused[key] = error.again()
     _log.log(
         logging.INFO if is_known or error.remembered else logging.WARNING,
@@ -363,7 +363,7 @@ def build_together(context: cl.Context, device: cl.Device, group: Hashable, make
         attempt = functools.partial(_attempt, context, device)
         # A CPU device computes on the cores that compilers would take; a simulator's compiler allows one thread (quirk 25).
         n_threads = 1 if device.type & cl.device_type.CPU else min(len(missing), os.cpu_count() or 1, _AT_A_TIME)
-        # Filters are set outside of the threads, which would restore each other's filters.
+        # Filters of warnings are set outside of the threads, which would restore each other's filters.
         with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
             warnings.simplefilter("ignore", cl.CompilerWarning)
             for (key, _), outcome in zip(missing, pool.map(attempt, [record for _, record in missing]), strict=True):
@@ -374,7 +374,7 @@ def build_together(context: cl.Context, device: cl.Device, group: Hashable, make
 
 
 def _attempt(context: cl.Context, device: cl.Device, parameters: Parameters) -> Built | BuildError | None:
-    """Return the built kernel of a record, the error of a refusal, or None without enough memory."""
+    """Return the built kernel of a parameter record, the error of a refused kernel, or None without enough memory."""
     try:
         return _build(context, device, parameters)
     except BuildError as error:
@@ -384,7 +384,7 @@ def _attempt(context: cl.Context, device: cl.Device, parameters: Parameters) -> 
 
 
 def worked_out(context: cl.Context, device: cl.Device, key: Hashable, work_out: Callable[[], _Made]) -> _Made:
-    """Return the cached result of a function of built kernels, such as a recording; it is cached as kernels are.
+    """Return the cached result of a function of built kernels, such as a recording of launches; it is kept as kernels are.
 
     Parameters
     ----------
@@ -575,7 +575,7 @@ def recording() -> Iterator[list[Built]]:
         yield kernels
     finally:
         with _lock:
-            # Compared by identity, as two empty lists are equal.
+            # Lists of recorded kernels are compared by identity, as two empty lists are equal.
             _recorders[:] = [recorder for recorder in _recorders if recorder is not kernels]
 
 
@@ -588,7 +588,7 @@ def clear() -> None:
 
 
 def built() -> Iterator[Built]:
-    """Iterate over the built kernels of this process that are still in use or cached."""
+    """Iterate over the built kernels of this process that are still used or cached."""
     with _lock:
         return iter(tuple(_alive.values()))
 

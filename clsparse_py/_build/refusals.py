@@ -40,13 +40,13 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-#: Digest that stands for all kernels of a device whose compiler must not be used.
+#: Key, in place of a source's digest, of the refusal of all kernels by a device whose compiler must not be used.
 DEVICE = "device"
-#: Number of processes that have to see a refusal before later processes trust it.
+#: Number of processes that have to see a kernel refused before later processes trust the refusal.
 _WITNESSES = 2
-#: Most refusals of a device that are kept.
+#: Most refusals of kernels that are kept on disk for a device.
 _MAX_KEPT = 256
-#: Most characters of a refusal's reason that are kept.
+#: Most characters that are kept of a compiler's reason for refusing a kernel.
 _MAX_REASON = 400
 #: Random name of this process, which no other process has, not even a later one of the same process number.
 _PROCESS = os.urandom(8).hex()
@@ -86,7 +86,7 @@ class Refusal:
 
     @property
     def trusted(self) -> bool:
-        """Whether enough processes saw the refusal for others to rely on it."""
+        """Whether enough processes saw the kernel refused for other processes to rely on it."""
         return len(self.seen_by) >= _WITNESSES
 
 
@@ -100,7 +100,7 @@ def extract_log(error: cl.Error) -> str:
     text = str(error)
     head, separator, log = text.partition("\n\nBuild on ")
     if not separator:
-        # Without a log, the text consists of the names of the call and of its code.
+        # Without a compiler's log, an error's text consists of the name of OpenCL's function and the name of the error's code.
         return "" if re.fullmatch(r"(\w+ failed: [A-Z_]+( - )?)+", head.strip()) else head.strip()
     log = log.partition("\n")[2]
     return re.sub(r"\n\n\((options|source saved as).*", "", log, flags=re.DOTALL).strip()
@@ -118,7 +118,7 @@ def is_verdict(error: cl.Error) -> bool:
 
 
 def parse(payload: bytes | None) -> dict[str, Refusal]:
-    """Return the refusals in the content of a file by digest, without malformed ones."""
+    """Return the refusals of kernels in the content of a file, by the digest of the source, without malformed ones."""
     refusals: dict[str, Refusal] = {}
     try:
         content: Any = json.loads(payload) if payload else {}
@@ -136,7 +136,7 @@ def parse(payload: bytes | None) -> dict[str, Refusal]:
 
 
 def with_refusal(refusals: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
-    """Return refusals with one that a process saw added, or its process added; beyond `_MAX_KEPT` the oldest are dropped."""
+    """Return refusals of kernels with one that a process saw added; beyond `_MAX_KEPT` the oldest are dropped."""
     refusal = refusals.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
     witnesses = tuple(dict.fromkeys((*refusal.seen_by, process)))[:_WITNESSES]
     updated = {**refusals, digest: replace(refusal, seen_by=witnesses)}
@@ -144,12 +144,12 @@ def with_refusal(refusals: Mapping[str, Refusal], digest: str, kernel: str, reas
 
 
 def _key(identity: str) -> str:
-    """Return the cache key of the refusals of a device."""
+    """Return the cache key of the refusals of kernels by a device's compiler."""
     return cache.key_of("refusals", identity, clsparse_py.__version__)
 
 
 def load(identity: str) -> Mapping[str, Refusal]:
-    """Return the refusals of a device by digest: those on disk at the first call, and those of this process.
+    """Return a device's refusals of kernels by the digest of the source: those on disk at the first call, and this process's.
 
     Parameters
     ----------
@@ -163,20 +163,20 @@ def load(identity: str) -> Mapping[str, Refusal]:
 
 
 def find(identity: str, digest: str) -> Refusal | None:
-    """Return the refusal of a source that this process or two others saw; None without such a refusal."""
+    """Return the refusal of a kernel's source that this process or two others saw; None without such a refusal."""
     refusal = load(identity).get(digest)
     return refusal if refusal is not None and (refusal.trusted or _PROCESS in refusal.seen_by) else None
 
 
 def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bool = False) -> None:
-    """Write the refusals that this process saw to disk: the digest of the source, the kernel's name and the reason of each.
+    """Write the refusals of kernels that this process saw to disk, each with source's digest, kernel's name and reason.
 
     Certain refusals need no second process: this process and its child count as two.
     """
     listed = list(verdicts)
     if not listed:
         return
-    # Read anew, as other processes may have written since the last time.
+    # Refusals are read from disk anew, as other processes may have written some since the last time.
     refusals = parse(cache.read(_key(identity)))
     for digest, kernel, reason in listed:
         for process in (_PROCESS, f"child of {_PROCESS}")[: 1 + certain]:
@@ -185,13 +185,13 @@ def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bo
 
 
 def _write(identity: str, refusals: dict[str, Refusal]) -> None:
-    """Replace the refusals of a device, in this process and on disk."""
+    """Replace the refusals of kernels by a device's compiler, in this process and on disk."""
     _known[identity] = refusals
     cache.write(_key(identity), json.dumps({digest: asdict(refusal) for digest, refusal in refusals.items()}).encode())
 
 
 def forget(identity: str) -> int:
-    """Forget the refusals of a device, so that its kernels are built again, and return their number."""
+    """Forget the kernels that a device's compiler refused, so that they are built again, and return their number."""
     refusals = load(identity)
     if refusals:
         _write(identity, {})
@@ -199,5 +199,5 @@ def forget(identity: str) -> int:
 
 
 def clear() -> None:
-    """Forget all refusals in this process, but not on disk."""
+    """Forget all refusals of kernels in this process, but not on disk."""
     _known.clear()

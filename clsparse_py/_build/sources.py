@@ -23,14 +23,14 @@ __all__ = ["expand", "fill", "paths", "text"]
 #: The folder of `templates/` and `cl/`: the package where it is installed, else the checkout.
 _ROOT = next(place for place in Path(__file__).parents[1:3] if (place / "templates").is_dir())
 
-#: Pattern of a line that includes a file of ``cl/``.
+#: Pattern of a line of OpenCL C that includes a file of ``cl/``.
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', flags=re.MULTILINE)
-#: Pattern of a tag that names another template whose defs are used.
+#: Pattern of Mako's tag in a template that names another template, whose defs (functions of a template) are used.
 _NAMESPACE = re.compile(r'<%namespace[^>]*\bfile="([\w/]+)"')
 
 
 def paths(folder: str) -> tuple[str, ...]:
-    """Return the paths of all sources in a folder, such as "templates/spmv/subvector.mako" of "templates"."""
+    """Return the paths of all templates or OpenCL C files in a folder, such as "templates/spmv/subvector.mako"."""
     return tuple(sorted(path.relative_to(_ROOT).as_posix() for path in (_ROOT / folder).rglob("*.*")))
 
 
@@ -63,7 +63,7 @@ def expand(source: str) -> str:
     included: set[str] = set()
 
     def put(match: re.Match[str]) -> str:
-        """Return the file of an include line, or "" if it was included before."""
+        """Return the text of the file that an include line names, or "" if the file was included before."""
         name = match.group(1)
         if name in included:
             return ""

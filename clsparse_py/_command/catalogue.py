@@ -21,7 +21,7 @@ from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = ["catalogue", "template_names"]
 
-#: Modules whose imports load all other modules that register kernels.
+#: Modules that are imported because they load all modules that register kernels.
 _IMPORTED = _sddmm, amg, bsr, functions, given_semirings, graph, kronecker, linalg, masked, product_list
 
 
@@ -53,7 +53,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
     records: dict[str, Parameters] = {}
     for examples in list_examples():
         for variant, record in examples(device, arithmetic):
-            # The first record of a name stays: if lanes exchange nothing, some classes yield records of other templates.
+            # Keep the first kernel record of each template and variant: some classes also yield records of other templates.
             records.setdefault(f"{record.template}:{variant}" if variant else record.template, record)
     records = dict(sorted(records.items()))
     for name, record in tuple(records.items()):

@@ -40,9 +40,9 @@ T = TypeVar("T")
 
 __all__ = ["add_tune_options", "find_device", "main", "parser"]
 
-#: Width of tables in columns, if the output is no terminal.
+#: Width of a command's printed tables, in characters, if the output is no terminal.
 _WIDTH = 100
-#: Most runs of a timed action, which is repeated until it builds no more kernels.
+#: Most runs of a timed operation, which is repeated until it builds no more kernels.
 _TRIES = 3
 
 
@@ -149,12 +149,12 @@ def _devices(arguments: argparse.Namespace) -> int:
     listed = [find_device(arguments.device)] if arguments.device else devices()
     usable = [(device, unusable(device)) for device in listed]
     present = [device for device, reason in usable if reason is None]
-    # PYOPENCL_CTX may name a device that is not in the list, such as a part of one.
+    # PYOPENCL_CTX may name a device that is not in the list of devices, such as a sub-device.
     columns = present if arguments.device or default in present else [default, *present]
     why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _explain_default()
     console = _console()
     described = [_capabilities(describe(device)) for device in columns]
-    # The devices of a table are columns, as many as fit the width.
+    # A table of devices has a column for each device, as many as fit the width of the console.
     per_table = max(1, (console.width - 24) // 26)
     for begin in range(0, len(columns), per_table):
         table = plain_table()
@@ -226,7 +226,7 @@ def _source(arguments: argparse.Namespace) -> int:
             print(f"Kernels by template, and by the names that spmv_plan(kernel=...) takes:\n{listed}")
             return 0
         raise CommandError(f"no kernel is named {arguments.name!r}; there are\n{listed}")
-    # The printed source is the one that is built, after the record was adapted to limits of the driver.
+    # The printed source is that of the built kernel, after its record was adapted to limits of the driver.
     context = cl.Context([device])
     record = programs.build(context, device, records[arguments.name]).parameters
     text = f"// {record.name}, for {_title(device)}\n{programs.render(record)}"
@@ -274,7 +274,7 @@ def _check_output(file: str | None) -> None:
 
 
 def _time_calls(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
-    """Return the result of an action, and the seconds until the queue has finished the action's commands."""
+    """Run an operation, and return its result and the seconds until the queue has finished the operation's commands."""
     begin = time.perf_counter()
     result = action()
     queue.finish()
@@ -282,7 +282,7 @@ def _time_calls(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, flo
 
 
 def _time_steady(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
-    """Repeat an action until it builds no more kernels, and return the result and the seconds of the last run."""
+    """Repeat an operation until it builds no more kernels, and return the result and the seconds of its last run."""
     for _ in range(_TRIES):
         kernels = len([*programs.built()])
         result, seconds = _time_calls(queue, action)
@@ -312,7 +312,7 @@ def _multiply(arguments: argparse.Namespace) -> int:
         if arguments.output is not None:
             write_matrix(arguments.output, C.get())
         (rows, columns), entries = C.shape, C.nnz
-        # The time of a product excludes allocating the first result and building kernels.
+        # The printed time of a product excludes allocating the first result and building kernels.
         del C
         phases = _time_steady(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True)[1])[0]
         seconds = sum(phases.values())
@@ -444,7 +444,7 @@ def _measure_speed(device: cl.Device, console: Console) -> None:
 
 
 def _parse_positive(text: str) -> int:
-    """Return the positive integer of an option's text."""
+    """Return the positive integer in the text of a command's option."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be positive, is {text}")
@@ -452,7 +452,7 @@ def _parse_positive(text: str) -> int:
 
 
 def _parse_not_negative(text: str) -> int:
-    """Return the integer of an option's text, which is not negative."""
+    """Return the integer in the text of a command's option, which must not be negative."""
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"must not be negative, is {text}")
@@ -460,7 +460,7 @@ def _parse_not_negative(text: str) -> int:
 
 
 def _parse_minutes(text: str) -> float:
-    """Return the minutes of an option's text: a positive number of less than a year."""
+    """Return the minutes in the text of a command's option: a positive number of less than a year."""
     minutes = float(text)
     if not 0 < minutes < 525_600:
         raise argparse.ArgumentTypeError(f"must be positive, and less than a year, is {text} minutes")
@@ -468,7 +468,7 @@ def _parse_minutes(text: str) -> float:
 
 
 def _parse_names(text: str) -> tuple[str, ...]:
-    """Return the names in an option's text, which commas separate."""
+    """Return the names in the text of a command's option, which commas separate."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     if not names:
         raise argparse.ArgumentTypeError(f"must name something, is {text!r}")

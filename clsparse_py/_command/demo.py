@@ -85,7 +85,7 @@ class Result(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Whether the result is SciPy's up to rounding; an error of NaN means a wrong result."""
+        """Whether the operation's result is SciPy's up to rounding; an error of NaN means a wrong result."""
         return self.error <= 1
 
 
@@ -104,7 +104,7 @@ class Measurement(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Whether all results are SciPy's up to rounding."""
+        """Whether the results of all operations on the matrix are SciPy's up to rounding."""
         return all(outcome.right for outcome in self.outcomes.values() if isinstance(outcome, Result))
 
 
@@ -122,7 +122,7 @@ def samples() -> list[Case]:
 
 
 def read_case(path: str) -> Case:
-    """Return the case of the matrix in a file."""
+    """Return the demo's case of the matrix in a file: its name, and the function that reads the file."""
     name = Path(path).name
     suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
     return Case(name.removesuffix(suffix) or path, "files", path, lambda: read_matrix(path))
@@ -174,7 +174,7 @@ def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
 
 def _multiply(A: csr_array, host: scipy.sparse.csr_array) -> Result:
     """Return the result of multiplying a matrix with a vector, compared with SciPy's."""
-    # Random signs make sums cancel, so that a missing or repeated term shows.
+    # Random signs of x make sums cancel, so that a missing or repeated term of a row shows.
     x = np.random.default_rng(1).standard_normal(host.shape[1]).astype(host.dtype)
     plan, operand = spmv_plan(A), cl_array.to_device(A.queue, x)
     y = cl_array.to_device(A.queue, np.full(host.shape[0], np.nan, host.dtype))
@@ -212,7 +212,7 @@ _OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | No
 
 
 def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *, calls: int = 1) -> float:
-    """Return the median seconds of a call of an action, over batches of ``calls`` calls; slow actions are repeated less often."""
+    """Return the median seconds of a call of an operation, over batches of ``calls`` calls; slow ones are repeated less often."""
     times: list[float] = []
     while len(times) < 3 or (len(times) < EFFORT.repeats and sum(times) < EFFORT.seconds):
         began = time.perf_counter()
@@ -255,7 +255,7 @@ def _square_error(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy
         return math.nan
     wide, lengths = np.result_type(A.dtype, np.float64), np.diff(C.indptr)
     A, B, positions = A.astype(wide), B.astype(wide), (np.repeat(np.arange(C.shape[0]), lengths), C.indices)
-    # The values are looked up, as SciPy drops entries that cancel.
+    # SciPy's values are looked up at the positions of C's entries, as SciPy drops entries that cancel.
     reference, magnitude = (product[positions] for product in (A @ B, abs(A) @ abs(B)))
     return max_share(C.data, reference, rounding_bound(np.repeat(np.diff(A.indptr), lengths), magnitude, C.dtype, wide))
 
@@ -316,7 +316,7 @@ def _describe_failure(case: Case, error: Exception) -> str:
 
 
 def _print(console: Console, text: str, style: str) -> None:
-    """Print text in a style, without line breaks."""
+    """Print text of the demo on a console in a style, without line breaks."""
     console.print(text, style=style, soft_wrap=True)
 
 
@@ -324,7 +324,7 @@ def _table(operation: str, measurements: Sequence[Measurement]) -> Table:
     """Return the table of an operation of the demo: a row for each matrix."""
     table = plain_table()
     for column in ("matrix", "rows", "nnz", "method", "time", "GB/s", "error", "SciPy", "ratio"):
-        # In a narrow terminal the columns of text shrink.
+        # In a narrow terminal the columns of text of the demo's table shrink.
         sides: dict[str, Any] = {} if column in ("matrix", "method") else {"justify": "right", "min_width": 5}
         table.add_column(column, no_wrap=True, overflow="ellipsis", **sides)
     origin = None

@@ -38,15 +38,15 @@ __all__ = ["warmup"]
 
 #: Entries of a row that is longer than any kernel's part of a row, so that the kernel that adds parts is built, too.
 _LONG_ROW = 1 << 16
-#: Entries of a row that a team of any number of lanes takes alone, in products with several columns.
+#: Entries of a row that a team (lanes that share a row) of any size takes alone, in products with dense matrices.
 _TEAM_ROW = 16
-#: Row lengths of matrices that kernels of chunks distinguish: uneven with empty rows, uneven without, and mostly empty.
+#: Row lengths of matrices that SpMV's chunked kernels distinguish: uneven with empty rows or without, and mostly empty.
 _LENGTHS = ([0, 1], [1, 3], [0] * 10 + [1])
-#: Numbers of columns of a dense matrix that have kernels of their own.
+#: Numbers of columns of a dense matrix for which products with a sparse matrix have kernels of their own.
 _COLUMNS = (1, 2, 4, 32)
-#: Numbers of tiles for which the union of two matrices has scans of their own.
+#: Numbers of tiles (work-groups' parts) for which the union of two matrices has scan kernels of their own.
 _TILES = (2, 5000, 10_000)
-#: Nodes along the side of a grid, enough to need the reduction kernels.
+#: Nodes along a side of the grids whose matrices are multiplied, enough to need the reduction kernels.
 _SIDE = 128
 #: Offsets of the upper diagonals of the matrices of grids in one, two and three dimensions.
 _GRIDS = (
@@ -124,18 +124,18 @@ def warmup(
 
 
 def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iterator[Callable[[], object]]:
-    """Yield the steps of warming up for a dtype: functions that run products."""
+    """Yield the steps of warming up for a dtype: functions that run products, and so build their kernels."""
     matrices = _matrices(queue, dtype)
     of_lengths = [_with_lengths(queue, dtype, lengths) for lengths in _LENGTHS]
     for scheme, kernel in _choices(device, dtype.name):
         of_chunked = of_lengths if kernel is not None and kernel.name == "chunked" else []
         yield partial(_multiply_vector, [*matrices, *of_chunked], scheme, kernel)
     for columns in _COLUMNS:
-        # Each number of columns has new matrices, as after some products a plan may group rows and use other kernels. Teams of
-        # many lanes take equal rows that are not short.
+        # Matrices are new for each number of columns, as after some products a plan may group rows and use other kernels.
+        # Teams of many lanes (lanes that share a row) take equal rows that are not short.
         of_teams = _with_lengths(queue, dtype, [_TEAM_ROW] * 2)
         yield partial(_multiply_columns, [*_matrices(queue, dtype), of_teams], columns)
-    # Few rows in a single launch, and many or long rows in several launches.
+    # `A[rows]` takes few rows in a single launch, and many or long rows in several launches.
     for A, n in ((matrices[0], 2), *((matrices[1], n) for n in _LISTED)):
         yield partial(_take_rows, A, n)
     yield partial(_unite, matrices[0])
@@ -150,7 +150,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         yield partial(_multiply_rows, queue, dtype, length)
     for length in lengths:
         if length <= _WIDEST_BAND:
-            # The matrix has enough rows for a product that is not small, which a CPU still computes in one piece.
+            # The band matrix has enough rows for a product that is not small, which a CPU still computes in one piece.
             yield partial(_square, queue, dtype, range(length), 2 * length + 4096 // length)
     for offsets in _GRIDS:
         diagonals = sorted({sign * offset for offset in offsets for sign in (-1, 1)})
@@ -158,7 +158,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
 
 
 def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
-    """Return two matrices of one column: of short rows; and of an empty row, a short row and a row that every kernel cuts."""
+    """Return two matrices of one column: with short rows; with an empty row, a short row and a row that every kernel cuts."""
     return [_with_lengths(queue, dtype, lengths) for lengths in ([1, 1], [0, 1, _LONG_ROW])]
 
 
@@ -176,7 +176,7 @@ def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelCh
         x, y = (from_host(A.queue, np.zeros(n, A.dtype), copy=True) for n in (1, A.shape[0]))
         for scale in (None, 1):
             plan.execute(A, x, y, alpha=scale)
-        # The launches read arrays of the plan, which lives until the next turn.
+        # The launches read arrays of the plan, which lives until the next turn of the loop.
         A.queue.finish()
 
 
@@ -226,9 +226,9 @@ def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], s
     unit = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
     of_rows = bins_for("auto", device, types_of(unit, unit), strategy=strategy)
     limits = [limit for bin_ in of_rows for limit in bin_.limits if 0 < limit < _LONG_ROW]
-    # The longest row of every bin, and a longer row; the rows of the other operand have one entry.
+    # The first operand has the longest row of every bin, and a longer row; rows of the second operand have one entry.
     first, second = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
-    # The second plan is told its bins, as "auto" has other kernels for such small products.
+    # The second plan of SpGEMM is told its bins, as "auto" has other kernels for such small products.
     for plan in (
         spgemm_plan(first, second),
         SpgemmPlan(first, second, Request(bins=of_rows)),

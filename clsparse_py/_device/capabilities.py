@@ -56,14 +56,14 @@ class Portability:
         return "\n".join(lines)
 
     def at_most(self, lane_width: int) -> Portability:
-        """Return the capabilities with at most ``lane_width`` lanes; lanes of width 1 exchange through local memory."""
+        """Return the capabilities with at most ``lane_width`` lanes to exchange values; a width of 1 means local memory alone."""
         if lane_width >= self.lane_width:
             return self
         width = 1 << max(lane_width, 1).bit_length() - 1
         return replace(self, lanes=self.lanes if width > 1 else "local", lane_width=width)
 
 
-#: Ways of lanes to exchange values: the name, the extension that it needs (quirk 28), and lane widths to probe, widest first.
+#: Ways of lanes to exchange values: name, needed extension of OpenCL (quirk 28), and lane widths to probe, widest first.
 _LANE_PROBES: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("sub_group", "cl_khr_subgroup_shuffle", (64, 32, 16, 8, 4, 2)),
     ("ptx", "cl_nv_compiler_options", (32,)),
@@ -129,7 +129,7 @@ kernel void probe_alias(global const uint *a, global uint *out)
 }
 """
 
-#: Names of OpenCL's types of devices.
+#: Names of the types of devices by OpenCL's numbers of types.
 _TYPES = {
     cl.device_type.GPU: "gpu",
     cl.device_type.ACCELERATOR: "accelerator",

@@ -38,9 +38,9 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-#: Most work-items of a work-group: few GPUs allow more, and CPU runtimes that do lack the memory for them (quirk 11).
+#: Most work-items of a work-group on any device: few GPUs allow more, and CPU runtimes that do lack the memory (quirk 11).
 _MAX_GROUP = 1024
-#: Bytes of local memory reserved for drivers and compilers.
+#: Bytes of a device's local memory that kernels leave to drivers and compilers.
 RESERVED = 1024
 
 _Sized = TypeVar("_Sized")
@@ -127,7 +127,7 @@ class Device:
 
     @property
     def waits_cost(self) -> bool:
-        """Whether waiting for a read costs as much as many launches, so that reads should overlap other commands."""
+        """Whether the host's wait for a read from the device costs as much as many launches, so that reads should overlap."""
         return self.type != "cpu"
 
     def fitting(self, candidates: Iterable[_Sized], n_bytes: Callable[[_Sized], int], spare: int = 0) -> _Sized:
@@ -302,7 +302,7 @@ def choose_device() -> cl.Device:
             said = f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {names}. {runtimes.explain_unseen()}"
             raise NoDeviceError(said.rstrip()) from error
         platform, _, name = named.lower().partition(":")
-        # Two releases of a runtime have one name.
+        # Two installed releases of a runtime are platforms of one name: the name may mean a device of either.
         same_platform = [
             candidate
             for candidate in present
@@ -320,7 +320,7 @@ def choose_device() -> cl.Device:
 
 
 def first_usable(alternatives: Iterable[cl.Device]) -> cl.Device | None:
-    """Return the first of some devices whose compiler can be used; None without such a device."""
+    """Return the first of some devices whose compiler can be used; None if no compiler can."""
     return next((device for device in alternatives if unusable(device) is None), None)
 
 

@@ -19,14 +19,14 @@ from clsparse_py._device.trial import BEGINS, GOOD, NONE, REFUSED, WRONG
 
 __all__: list[str] = []
 
-#: Work-items of a work-group of the probes.
+#: Work-items of a work-group of the probes, small kernels that try a device's compiler.
 _GROUP = 64
-#: Work-groups of a launch of a probe.
+#: Work-groups of a launch of a probe, a small kernel that tries a device's compiler.
 _GROUPS = 4
-#: Turns of the longest loop of a probe: one runtime ends such loops earlier.
+#: Turns of the longest loop of a probe kernel: one OpenCL runtime ends loops of so many turns earlier.
 _TURNS = 100_000
 
-#: OpenCL C of the probes.
+#: OpenCL C of the probes, small kernels that try a device's compiler.
 _SOURCE = """
 uint8 twisted(uint8 v, uint8 w)
 {
@@ -85,7 +85,7 @@ void probe_turns(global const uint *a, global uint *out)
 
 
 def _expected_results(a: np.ndarray) -> Iterator[tuple[str, int, np.ndarray]]:
-    """Yield the name of each probe's kernel, its work-items in a work-group, and the numbers that it has to write."""
+    """Yield the name of each probe (a small kernel), its work-items in a work-group, and the numbers that it has to write."""
     groups = a.reshape(_GROUPS, _GROUP)
     yield "probe_barriers", _GROUP, np.cumsum(groups, axis=1, dtype=np.uint32).ravel()
     turns = np.tile(np.array([3, 5, 7, 9, 11, 13, 17, 19], np.uint32), a.size // 8)
@@ -137,5 +137,5 @@ def _verdict(identity: str) -> tuple[str, str]:
 
 if __name__ == "__main__":
     print(*_verdict(sys.argv[1]), flush=True)
-    # The end of a process of a good driver may fail, which is no verdict.
+    # The process ends at once: even with a good driver its orderly end may fail, which is no verdict on the compiler.
     os._exit(0)

@@ -16,7 +16,7 @@ import platformdirs
 
 __all__ = ["find_standing", "folder", "list_shipped", "parse_members", "read_head"]
 
-#: Characters of a profile's file, from its beginning, that hold its head.
+#: Characters at the beginning of a profile's file that hold its head: name, device, date and rank.
 _HEAD = 2048
 
 
@@ -36,7 +36,7 @@ def parse_members(text: str, *names: str) -> dict[str, Any]:
     decoder = json.JSONDecoder()
     values: dict[str, Any] = {}
     for name in names:
-        # `_decisions.profiles.save` writes a member at the top of a profile this way.
+        # `_decisions.profiles.save` writes each top-level member of a profile with a line break, a space and its name.
         member = f'\n "{name}": '
         position = text.find(member)
         if position >= 0:

@@ -55,7 +55,7 @@ def register() -> None:
         os.environ["OCL_ICD_FILENAMES"] = os.pathsep.join(dict.fromkeys((*listed, *libraries)))
         return
     try:
-        # PyOpenCL sets this variable at each import, so that no child process inherits our value.
+        # PyOpenCL sets PYOPENCL_HOME at each import, so that no child process inherits our value.
         os.environ["PYOPENCL_HOME"] = str(_home(libraries))
     except OSError as error:
         _log.warning("Intel's runtime cannot be made known to the OpenCL loader: %s", error)
@@ -86,7 +86,7 @@ def _home(libraries: list[str]) -> Path:
         home = cache.make_folder(f"runtimes-{cache.key_of(*libraries)[:16]}")
         _name_in(cache.make_folder(f"{home.name}/.libs"), libraries, cache.folder(), home)
     except OSError as error:
-        # The cache itself warns of its folder when it writes an entry.
+        # The folder of the cache is not warned of here: the cache warns of it when it writes an entry.
         _log.info("runtimes are named in a temporary folder: %s", error)
         home = cache_dirs.make_temporary_folder()
         folder = home / ".libs"

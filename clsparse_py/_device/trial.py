@@ -19,23 +19,23 @@ __all__ = ["BEGINS", "GOOD", "GUARD", "LIMIT", "NONE", "REFUSED", "TRIED", "WRON
 
 _log = logging.getLogger(__name__)
 
-#: Name of the module that the child runs, which prints `BEGINS` in a line, then a verdict and its reason in another.
+#: Name of the module by which a child process tries a compiler: it prints `BEGINS`, then a verdict and its reason.
 PROBE = "clsparse_py._device.probe"
-#: Word that the child prints before it tries the compiler: an earlier end of the child is no verdict.
+#: Word that the child process prints before it tries a compiler: if it ends earlier, that is no verdict.
 BEGINS = "begins"
-#: Verdict on a compiler that can be used.
+#: Verdict of a trial on a compiler that can be used.
 GOOD = "good"
-#: Word for no verdict: the device is not there, or something else than its compiler failed.
+#: Word for no verdict on a compiler: the device is not there, or something else failed.
 NONE = "none"
 #: Verdict on a compiler that refuses the kernels of the trial.
 REFUSED = "refused"
 #: Verdict on a compiler whose kernels give wrong results.
 WRONG = "wrong"
-#: Subjects of the trial, a part of the cache key of a good verdict.
+#: Constructs of OpenCL C that the trial of a compiler covers: a part of the cache key of a good verdict.
 TRIED = "barriers, vectors, atomics, turns"
 #: Seconds after which a compiler counts as hanging: a hundred times the usual time.
 LIMIT = 120.0
-#: Environment variable that keeps the child from starting a child of its own.
+#: Environment variable that keeps the child process that tries a compiler from starting a child of its own.
 GUARD = "CLSPARSE_PROBING"
 #: Names of signals by which a crashing compiler ends a process; other signals, such as SIGKILL, come from outside.
 _FATAL = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
@@ -88,7 +88,7 @@ def _run_child(identity: str) -> UnfitError | None:
     if not sys.executable or getattr(sys, "frozen", False) or GUARD in os.environ:
         return None
     command = [sys.executable, "-m", PROBE, identity]
-    # The child runs in this package's folder, and so imports this package.
+    # The child process runs in this package's folder, and so imports this package.
     root, environment = Path(__file__).parents[2], {**os.environ, GUARD: "1"}
     try:
         process = subprocess.run(

@@ -29,7 +29,7 @@ except ImportError:  # on Windows, Python's standard library has no locks that e
     fcntl = None  # type: ignore[assignment]
 
 _log = logging.getLogger(__name__)
-#: Limit of the numbers in a file of measurements: more than any measured one, and too small for arithmetic to overflow.
+#: Limit of the numbers in a file of measurements: more than any measured number, and too small for arithmetic to overflow.
 _MANY = 10**30
 
 
@@ -97,12 +97,12 @@ class Observation:
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
-        """The key of the observation: operation, dtype, question, case and subject."""
+        """The key of the observation among all measurements: operation, dtype, question, case and subject."""
         return self.operation, self.dtype, self.question, self.case, self.subject
 
     @property
     def best(self) -> float:
-        """Seconds of the fastest label."""
+        """Seconds of the fastest label of the observation."""
         return min(self.times.values())
 
 
@@ -133,7 +133,7 @@ def lock_measurements(path: Path) -> Iterator[None]:
         if fcntl is not None:
             try:
                 make_private(path.parent)
-                # The lock belongs to the open file, and ends with this process.
+                # The lock of the measurements belongs to an open file, and ends with this process.
                 file = stack.enter_context(path.with_suffix(".lock").open("a+"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -215,13 +215,13 @@ class Checkpoint:
             elif kind == "observation":
                 self.observations[entry.key] = entry
         if trying is not None:
-            # No line follows the last trial, not even the one of a stop in order.
+            # The file ends with a label that was about to run: the process died of it, as no line says that it stopped in order.
             _log.warning("%s %s: the process ended while %s ran: it is left out from now on", *trying[:2], trying[3])
             self.note_fatal(*trying)
 
     @staticmethod
     def _parse_line(line: bytes) -> tuple[str, Any]:
-        """Return the kind and the content of a line of a checkpoint's file."""
+        """Return the kind and the content of a line of a file of measurements."""
         content = json.loads(line)
         if not isinstance(content, dict) or len(content) != 1:
             raise ValueError("not an object of one entry")
@@ -236,7 +236,7 @@ class Checkpoint:
         return kind, tuple(value)
 
     def _write(self, kind: str, value: Any) -> None:
-        """Write a line of some kind to the checkpoint's file."""
+        """Append a line to the file of measurements: its kind, such as "observation", and its content."""
         if self.path is None or self._complained:
             return
         line = json.dumps({kind: value}, separators=(",", ":")) + "\n"
@@ -255,17 +255,17 @@ class Checkpoint:
         _log.warning("measurements cannot be kept in %s (%s): this run goes on, but can't be continued later", self.path, error)
 
     def add(self, observation: Observation) -> None:
-        """Write an observation to the checkpoint."""
+        """Add an observation, the times of one question on one matrix, to the measurements in memory and in the file."""
         self.observations[observation.key] = observation
         self._write("observation", dataclasses.asdict(observation))
 
     def finish(self, operation: str, dtype: str, case: str, why: str = "") -> None:
-        """Note that a case is finished: all was measured, or the operation leaves the matrix out for a reason."""
+        """Note that a matrix is finished for an operation and dtype: all was measured, or the matrix is left out for a reason."""
         self.done[operation, dtype, case] = why
         self._write("done", [operation, dtype, case, why])
 
     def note_trial(self, operation: str, dtype: str, question: str, label: str) -> None:
-        """Note the label that is about to run first: if this process dies of the label, later processes leave the label out."""
+        """Note the label that is about to run for the first time: if this process dies of it, later processes leave it out."""
         self._write("trying", [operation, dtype, question, label])
 
     def note_fatal(self, operation: str, dtype: str, question: str, label: str) -> None:

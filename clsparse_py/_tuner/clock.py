@@ -18,9 +18,9 @@ Run = Callable[[], list[cl.Event]]
 
 #: Bytes of the fill command that checks a device's clock.
 _BYTES = 1 << 22
-#: Launches in one measurement of the time of a launch.
+#: Launches of an empty kernel in one measurement of the time of a launch.
 _LAUNCHES = 100
-#: Measurements of the time of a launch; the least counts.
+#: Measurements of the time of a launch of an empty kernel; the least time counts.
 _TRIES = 7
 #: OpenCL C of a kernel that does nothing, whose launches are measured.
 _NOTHING = "kernel void nothing(global uint *out) { if (out == 0) *out = 0; }"
@@ -73,7 +73,7 @@ class Clock:
         self.overhead = min(self._time_launch() for _ in range(_TRIES))
 
     def _fill(self) -> cl.Event:
-        """Enqueue the fill command that checks the device's clock."""
+        """Enqueue the command that fills a buffer, by which the device's clock is checked."""
         return cl.enqueue_fill_buffer(self.queue, self._buffer, b"\0\0\0\0", 0, _BYTES)
 
     def _time_launch(self) -> float:
@@ -106,14 +106,14 @@ class Clock:
             raise DeviceLostError(f"{self.queue.device.name.strip()} does not answer any more{cause}: {error}", label) from error
 
     def time_once(self, run: Run) -> float:
-        """Return the host's seconds of one run; a first run may finish the build of its kernels."""
+        """Return the seconds of one run of a configuration by the host's clock; a first run may finish the build of kernels."""
         begin = time.perf_counter()
         run()
         self.queue.finish()
         return time.perf_counter() - begin
 
     def time_runs(self, run: Run, n: int, *, by_host: bool = False) -> list[float]:
-        """Return the seconds of each of ``n`` runs.
+        """Return the seconds of each of ``n`` runs of a configuration, by the host's or the device's clock.
 
         By the host's clock a run lasts from the call to the end of its commands: for runs that wait for the device themselves.
 

@@ -27,14 +27,14 @@ from clsparse_py._tuner.limits import TUNER
 
 __all__ = ["TEST", "TRAIN", "Case", "cases", "from_folder", "generate", "with_values"]
 
-#: The side of the split whose matrices trees are trained on.
+#: Name of the part of the matrices on which decision trees are trained.
 TRAIN = "train"
-#: The side of the split whose matrices trees are only scored on.
+#: Name of the part of the matrices, kept aside, on which decision trees are only scored.
 TEST = "test"
 
 #: Entries of a chunk of a matrix that a thread generates at a time.
 _CHUNK = 1 << 21
-#: Device memory of an entry in bytes: the matrix, vectors and scratch memory.
+#: Bytes of device memory to an entry of a generated matrix: for the matrix, vectors and scratch memory.
 _BYTES_AN_ENTRY = 64
 #: Most entries of a generated matrix on a CPU: larger products take too long to measure many of them.
 _LARGEST_ON_CPU = 10**7
@@ -103,13 +103,13 @@ class _Rows:
         return f"m{self.mean:g}-w{self.window:g}-{shape}" + (f"-s{self.skew:g}" if self.skew != 1 else "")
 
     def fits(self, nnz: int) -> bool:
-        """Return whether the recipe has a matrix of about ``nnz`` entries."""
+        """Return whether a matrix of about ``nnz`` entries can be made by the recipe of row lengths."""
         if self.symmetric and nnz > TUNER.max_symmetric:
             return False
         return nnz >= 8 * self.mean and nnz / self.mean <= min(max(3 * nnz, TUNER.max_empty_rows), TUNER.max_rows)
 
     def make(self, rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
-        """Return the recipe's matrix of about ``nnz`` entries."""
+        """Return a random matrix of about ``nnz`` entries whose row lengths follow the recipe's law."""
         if self.symmetric:
             half = replace(self, mean=self.mean / 2, symmetric=False).make(rng, nnz // 2)
             # A matrix of few long rows is wider than high.
@@ -127,9 +127,9 @@ class _Rows:
         width = max(int(n_columns * self.window), 1)
 
         def fill(chunk: int, begin: int, end: int, out: _Array) -> None:
-            """Write the columns of a chunk of rows."""
+            """Write the column indices of a chunk of the random matrix's rows."""
             length = lengths[begin:end]
-            # A row longer than the window widens the window.
+            # A row longer than the window around the diagonal widens the window.
             wide = np.maximum(length, width)
             first_column = np.clip(np.arange(begin, end) * n_columns // n_rows - wide // 2, 0, n_columns - wide)
             row = np.repeat(np.arange(end - begin, dtype=np.int32), length)
@@ -138,7 +138,7 @@ class _Rows:
             along = (position + along) / length[row]
             if self.skew != 1:
                 along **= self.skew
-            # Along a row the random part does not decrease, and the position rises: columns are sorted and distinct.
+            # Columns of a row are sorted and distinct, as their random part does not decrease and their position rises.
             out[:] = first_column[row] + np.floor((wide - length)[row] * along).astype(np.int64) + position
 
         return _fill_matrix(indptr, n_columns, fill)
@@ -168,11 +168,11 @@ class _Grid:
         return f"{self.name}-b{self.unknowns}" + (f"-k{self.kept:g}" if self.kept < 1 else "")
 
     def fits(self, nnz: int) -> bool:
-        """Return whether the recipe has a matrix of about ``nnz`` entries."""
+        """Return whether a matrix of about ``nnz`` entries can be made by the recipe of a grid."""
         return nnz >= len(self.offsets) * self.unknowns**2 * 4
 
     def make(self, _rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
-        """Return the recipe's matrix of about ``nnz`` entries."""
+        """Return the matrix of a grid with about ``nnz`` entries."""
         dimensions, block = len(self.offsets[0]), self.unknowns
         side = max(2, round((nnz / len(self.offsets) / self.kept / block**2) ** (1 / dimensions)))
         n_nodes = side**dimensions
@@ -181,7 +181,7 @@ class _Grid:
         shifts = steps @ strides
 
         def inside(begin: int, end: int) -> _Array:
-            """Return whether nodes have a neighbour, with a row for each node and a column for each offset."""
+            """Return whether nodes of the grid have a neighbour, with a row for each node and a column for each offset."""
             coordinates = np.arange(begin, end)[:, None] // strides % side
             along = [
                 (coordinates[:, [axis]] + steps[:, axis] >= 0) & (coordinates[:, [axis]] + steps[:, axis] < side)
@@ -191,7 +191,7 @@ class _Grid:
             return is_inside if self.kept == 1 else is_inside & _draw_couplings(np.arange(begin, end)[:, None], shifts, self.kept)
 
         def count(begin: int, end: int) -> _Array:
-            """Return the number of neighbours of nodes."""
+            """Return the number of neighbours of each of some nodes of the grid."""
             return np.asarray(inside(begin, end).sum(axis=1))
 
         step = max(1, _CHUNK // len(self.offsets))
@@ -202,7 +202,7 @@ class _Grid:
         indptr = _row_pointer(np.repeat(neighbours * block, block))
 
         def fill(_chunk: int, begin: int, end: int, out: _Array) -> None:
-            """Write the columns of a chunk of rows."""
+            """Write the column indices of a chunk of the rows of the grid's matrix."""
             # A chunk may begin and end inside a node: the rows of whole nodes are computed, and the chunk's rows copied.
             first, last = begin // block, -(-end // block)
             is_inside = inside(first, last)
@@ -225,17 +225,17 @@ def _draw_couplings(nodes: _Array, shifts: _Array, share: float) -> _Array:
 
 
 def _expand_blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
-    """Return the columns of the ``block`` rows of every node, by the numbers of the nodes' neighbours."""
+    """Return the column indices of the ``block`` rows of every grid node: ``block`` columns for each neighbour of the node."""
     columns = (nodes[:, None] * block + np.arange(block)).ravel()
     lengths = np.repeat(neighbours * block, block)
-    # Each of a node's rows repeats the same stretch of columns.
+    # Each row of a grid node repeats the same stretch of columns.
     begins = np.repeat(_row_pointer(neighbours * block)[:-1], block)
     position = np.arange(int(lengths.sum())) - np.repeat(_row_pointer(lengths)[:-1], lengths)
     return np.asarray(columns[np.repeat(begins, lengths) + position])
 
 
 def _row_pointer(lengths: _Array) -> _Array:
-    """Return the row pointer of rows of some lengths."""
+    """Return the row pointers (``indptr``) of a matrix whose rows have some lengths."""
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 
@@ -252,7 +252,7 @@ def _fill_matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, 
     borders = np.unique(np.append(np.searchsorted(indptr, np.arange(0, nnz, _CHUNK)), n_rows))
 
     def fill_chunk(chunk: int, begin: int, end: int) -> None:
-        """Write the columns of a chunk of rows into the matrix."""
+        """Write the column indices of a chunk of rows into the matrix."""
         fill(chunk, begin, end, indices[indptr[begin] : indptr[end]])
 
     with ThreadPoolExecutor(_count_cores()) as pool:
@@ -343,7 +343,7 @@ _seven = _stars((0, 0, 1), (0, 1, 0), (1, 0, 0))
 _law = functools.partial
 
 # fmt: off
-#: Families of matrices by name: the side of the split, and the recipes, of which the first differ most.
+#: Families of generated matrices by name: whether trees are trained or tested on them, and recipes, the most different first.
 _KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
     "alike": (TRAIN, tuple(_Rows(_alike, mean) for mean in (16, 4, 100, 1, 32, 8, 1000, 2, 64, 12, 300, 24, 3, 6, 48))),
     "lognormal": (TRAIN, tuple(
@@ -407,7 +407,7 @@ _KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
 
 
 def _sizes(largest: int) -> list[int]:
-    """Return the numbers of entries of generated matrices in the order of measuring: large and small ones in turns."""
+    """Return the numbers of entries of generated matrices in the order of measuring: large and small numbers in turns."""
     below = [100, 1000, 10_000, 100_000, 300_000]
     above = [10**6 * 10**power * factor for power in range(3) for factor in (1, 3)]
     sizes = [size for size in below + above if size <= largest]
@@ -421,7 +421,7 @@ def _case_of(kind: str, recipe: _Rows | _Grid, number: int, nnz: int) -> Case:
     name = f"{kind}-{number}-{recipe}-{nnz:.0e}"
 
     def make() -> scipy.sparse.csr_array:
-        """Return the matrix, whose name seeds the random generator."""
+        """Return the generated matrix, whose name seeds the random generator."""
         seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
         return recipe.make(np.random.default_rng(seed), nnz)
 
@@ -440,7 +440,7 @@ def generate(largest: int) -> Iterator[Case]:
         for turn in range(len(sizes)):
             for number, (kind, (_, recipes)) in enumerate(_KINDS.items()):
                 nnz = sizes[(turn + number) % len(sizes)]
-                # A recipe that has no matrix of this size gives its turn to the next.
+                # A recipe that makes no matrix of this size gives its turn to the next recipe of the family.
                 for index in range(lap + turn, lap + turn + len(recipes) if lap < len(recipes) else 0):
                     recipe = recipes[index % len(recipes)]
                     if recipe.fits(nnz):
@@ -510,7 +510,7 @@ def cases(device: Device, further: Sequence[Case] = (), largest: int | None = No
 def with_values(matrix: scipy.sparse.csr_array, dtype: Any) -> scipy.sparse.csr_array:
     """Return a matrix of the same structure with random values between 1/2 and 3/2, the same values at every call."""
     rng = np.random.Generator(np.random.SFC64(1))
-    # One stretch of values is repeated: their bits do not matter, and to draw 10^8 of them takes a second.
+    # One stretch of random values is repeated: bits of values do not matter, and to draw 10^8 values takes a second.
     stretch = (rng.random(min(matrix.nnz, _CHUNK), dtype=np.float32) + np.float32(0.5)).astype(dtype)
     data = np.resize(stretch, matrix.nnz) if matrix.nnz else np.empty(0, dtype)
     valued = scipy.sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

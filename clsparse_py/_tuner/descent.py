@@ -25,12 +25,12 @@ UNTUNED = "untuned"
 
 
 def label_of(changes: Mapping[str, float]) -> str:
-    """Return the label of changed thresholds."""
+    """Return the label that names changed thresholds with their values, as "merge_items=4"; "untuned" without changes."""
     return " ".join(f"{name}={value:.15g}" for name, value in sorted(changes.items())) or UNTUNED
 
 
 def changes_of(label: str) -> dict[str, float]:
-    """Return the changed thresholds of a label by name.
+    """Return the values of the thresholds that a label changes, by name.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def changes_of(label: str) -> dict[str, float]:
 
 
 def neighbours(label: str, untuned: Mapping[str, float], candidates: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Iterate over the labels one step away: one threshold is at its next candidate below, or its next one above.
+    """Iterate over the labels one step of the descent away: one threshold takes its next candidate value below, or above.
 
     A threshold outside of its candidates stays, as such a number switches something off.
     """
@@ -66,7 +66,7 @@ def neighbours(label: str, untuned: Mapping[str, float], candidates: Mapping[str
 
 
 def _differences(observations: Sequence[Observation], old_label: str, new_label: str) -> list[float]:
-    """Return the logarithms of the time with an old label by the time with a new one, for each case with both times."""
+    """Return the logarithm of the speed-up of a new label of thresholds over an old one, for each matrix with both times."""
     both = (
         observation.times for observation in observations if old_label in observation.times and new_label in observation.times
     )
@@ -74,13 +74,13 @@ def _differences(observations: Sequence[Observation], old_label: str, new_label:
 
 
 def gain(observations: Sequence[Observation], old_label: str, new_label: str) -> float:
-    """Return the time with an old label by the time with a new one: the geometric mean of the cases with both; 1 for no case."""
+    """Return the speed-up of a new label of thresholds over an old one: the geometric mean over matrices; 1 for no matrix."""
     differences = _differences(observations, old_label, new_label)
     return math.exp(math.fsum(differences) / len(differences)) if differences else 1.0
 
 
 def current_label(observations: Sequence[Observation]) -> str:
-    """Return the label at which a descent from "untuned" has arrived, by its measurements so far."""
+    """Return the label of thresholds at which a coordinate descent from "untuned" has arrived, by its measurements so far."""
     train = [observation for observation in observations if observation.split == TRAIN]
     failed = {label for observation in observations for label in observation.failed}
     labels = dict.fromkeys(label for observation in train for label in observation.times if label not in failed)
@@ -101,12 +101,12 @@ def current_label(observations: Sequence[Observation]) -> str:
 
 
 def _is_step(old_label: str, new_label: str) -> bool:
-    """Return whether two labels differ in one threshold."""
+    """Return whether two labels of thresholds differ in one threshold, as before and after a step of the descent."""
     return len({name for name, _ in changes_of(old_label).items() ^ changes_of(new_label).items()}) == 1
 
 
 def answer(observations: Sequence[Observation]) -> Answer | None:
-    """Return the label at which the descent arrived, as a tree of one leaf; None if nothing was measured.
+    """Return the thresholds at which the coordinate descent arrived, as a tree of one leaf; None if no matrix was measured.
 
     The untuned thresholds take its place if they are faster on the matrices kept aside.
     """
@@ -144,7 +144,7 @@ def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[
 
 
 def _fill(observation: Observation, label: str) -> Observation:
-    """Return an observation with the untuned time for a label that makes no difference to the case."""
+    """Return a matrix's observation with the untuned time for a label whose thresholds make no difference to the matrix."""
     times = observation.times
     if label in times or label in observation.failed or UNTUNED not in times:
         return observation

@@ -15,9 +15,9 @@ class Tuner(thresholds.Thresholds):
 
     operation = "tuner"
 
-    #: Loss that stands for an unmeasured label.
+    #: Loss of time that stands for a label (a method or kernel) that was not measured.
     unknown_loss: float = number(4.0, "times the best")
-    #: Loss that stands for a label whose kernels could not be built or run.
+    #: Loss of time that stands for a label (a method or kernel) whose kernels could not be built or run.
     failed_loss: float = number(32.0, "times the best")
     #: Least number of cases to train a decision tree on.
     min_cases: int = number(12, "cases", least=1)
@@ -29,7 +29,7 @@ class Tuner(thresholds.Thresholds):
     min_cases_of_step: int = number(3, "cases", least=1)
     #: Least gain of a step of a descent, in geometric mean over the cases whose time the step changes.
     min_gain_of_step: float = number(1.01, "times as fast", least=1)
-    #: Longest time of a verification by which every result is verified; after a longer one only possible winners are.
+    #: Longest time of checking a result for which every configuration is checked; after a longer one only possible winners are.
     quickly_verified: float = number(0.005, "seconds")
     #: Least size of a matrix after whose measurement unused memory is freed at once.
     min_freed: int = number(10**6, "entries")
@@ -45,5 +45,5 @@ class Tuner(thresholds.Thresholds):
     no_time: float = number(1e-7, "seconds")
 
 
-#: The limits of the tuner.
+#: The limits of measuring and training that the tuner uses.
 TUNER = Tuner()

@@ -20,7 +20,7 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["contents", "overview", "unknown_labels"]
 
-#: Headings of the entries of a profile's "made by", if other than their keys.
+#: Headings of the entries of a profile that tell how the profile was made, if other than the entries' keys.
 _MADE = {"command": "made by", "commit": "at commit", "corpus": "digest of the corpus", "minutes": "minutes of measuring"}
 
 
@@ -81,7 +81,7 @@ def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> Renderable
 
 
 def contents(profile: Profile) -> RenderableType:
-    """Return the origin, the trees and the thresholds of a profile, to print."""
+    """Return the content of a device's profile to print: its origin, its decision trees and its thresholds."""
     head = _table("", "")
     head.show_header = False
     head.add_row("made for", _made_for(profile))
@@ -138,7 +138,7 @@ def _add_tree(branch: Branch, tree: trees.Tree) -> None:
 
 
 def _questions(profile: Profile) -> Iterator[tuple[str, str, str]]:
-    """Iterate over the operation, the dtype and the question of every tree of a profile."""
+    """Iterate over the operation, the dtype and the question of every decision tree of a profile."""
     for operation, by_dtype in profile.operations.items():
         for dtype, by_question in by_dtype.items():
             yield from ((operation, dtype, question) for question in by_question)
@@ -156,12 +156,12 @@ def _made_for(profile: Profile) -> str:
 
 
 def _origin(profile: Profile) -> str:
-    """Return whose a profile is: "shipped", or "yours"."""
+    """Return whether a profile came with the package or is the user's own: "shipped", or "yours"."""
     return "shipped" if profile.shipped else "yours"
 
 
 def _table(*columns: str) -> Table:
-    """Return an empty table with a column for each heading."""
+    """Return an empty table to list profiles in, with a column for each of some headings."""
     table = plain_table()
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -33,7 +33,7 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["MaskedProblem", "MaskedTunable"]
 
-#: Rows of a product that are compared with SciPy's.
+#: Number of the first rows of a masked product that are compared with SciPy's sums.
 _CHECKED_ROWS = 64
 
 
@@ -93,7 +93,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels of accumulators for a device: a table of columns to a worker takes too much memory on a GPU."""
+        """Return the labels of a masked product's accumulators for a device: tables of columns take too much memory on a GPU."""
         teams = tuple(label for label in LABELS if takes_teams(device) and parse(label).window)
         return (*teams, *(("chunked:places",) if device.lanes_are_loops else ()), "chunked:search")
 
@@ -122,13 +122,13 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the label that the closest shipped profile chooses, or "chunked:search" if the device does not have that one."""
+        """Return the accumulator's label by the closest shipped profile, or "chunked:search" if it is none of the device's."""
         label = super().default(device, dtype, question, features)
         return label if label in self.configurations(device, dtype, question) else "chunked:search"
 
     @override
     def verify(self, problem: MaskedProblem) -> bool:
-        """Return whether the last run gave SciPy's sums in the checked rows, after waiting for the run."""
+        """Return whether the last masked product has SciPy's sums in the checked rows, after waiting for the run."""
         problem.queue.finish()
         expected = problem.reference
         sums, marks = (array.get()[: expected.size] for array in (problem.sums, problem.marks))

@@ -33,7 +33,7 @@ __all__ = ["Outcome", "Whole", "changes_decisions", "describe_origin", "profile_
 
 _log = logging.getLogger(__name__)
 
-#: Most cases of evidence for a question in a profile; few, as every process that multiplies reads the profile.
+#: Most matrices whose times a profile keeps as evidence for an answer; few, as every process that multiplies reads it.
 _EVIDENCE = 20
 
 
@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def trees(self) -> dict[str, Any]:
-        """The trees of the answers as JSON has them, by question."""
+        """The trained decision trees as JSON has them, by the question of the tuner that each answers."""
         return {question: answer.tree.to_json() for question, answer in self.answers.items() if question not in self.descents}
 
     @property
@@ -79,7 +79,7 @@ class Outcome:
 
 
 def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable[Any]]) -> dict[tuple[str, str], Outcome]:
-    """Return the trained trees and thresholds of all measurements, by operation and dtype.
+    """Train decision trees and choose thresholds by all measurements of a device; return them by operation and dtype.
 
     Labels of earlier versions that this version of an operation does not know are left out.
     """
@@ -105,7 +105,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
                     answers[question] = learned
             if answers:
                 by_trees = {question: answer for question, answer in answers.items() if question not in tunable.descents}
-                # A question may have no subject: there are no bins to measure if one kernel computes all rows.
+                # A question about bins is asked of no matrix if one kernel computes all rows of each.
                 complete = (
                     {observation.question for observation in observations} - {*tunable.descents} == by_trees.keys() != set()
                 )
@@ -116,7 +116,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
 
 
 def _drop_unknown_labels(tunable: Tunable[Any], observation: Observation) -> Observation:
-    """Return an observation without the labels that the operation does not parse."""
+    """Return an observation without the times of labels that the operation does not parse."""
 
     def parses(label: str) -> bool:
         """Return whether the operation parses a label."""
@@ -138,7 +138,7 @@ def _update_default(observation: Observation, untuned: Tree | None) -> Observati
 
 
 def _first_tree(near: Sequence[profiles.Profile], operation: str, dtype: str, question: str) -> Tree | None:
-    """Return the tree of the first of some profiles that answers a question; None if none does."""
+    """Return the decision tree of the first of some profiles that has one for a question of the tuner; None if none has."""
     for profile in near:
         with contextlib.suppress(ValueError):
             tree = profile.tree(operation, dtype, question)
@@ -165,7 +165,7 @@ class Whole:
 
 
 def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answer]) -> list[Whole]:
-    """Return for each matrix the labels that all answers together, tuned and untuned, choose.
+    """Return for each matrix the labels that the answers to all questions together choose, by tuned trees and untuned rules.
 
     The last question decides. If its label is the name of an earlier question, the answer to that question runs.
     """
@@ -177,7 +177,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
     }
 
     def choose_label(observation: Observation, decide: Callable[[Observation], str]) -> str:
-        """Return the label that a function decides for an observation, and for the earlier question that this one refers to."""
+        """Return the label that a function decides for an observation, with the label for an earlier question if it names one."""
         label = decide(observation)
         part = parts.get((label, observation.case))
         return label if part is None else f"{label}: {decide(part)}"
@@ -194,7 +194,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
             for question in earlier:
                 part = parts.get((question, observation.case))
                 if part is not None and question in times:
-                    # The earlier question's best label was measured again: the ratio of its two times scales the others.
+                    # The best label of the earlier question was measured twice: the ratio of both times scales the later times.
                     change = part.best / times.pop(question)
                     times = {label: seconds * change for label, seconds in times.items()}
                     times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}
@@ -204,7 +204,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
 
 
 def score_answers(wholes: Sequence[Whole]) -> dict[str, Losses]:
-    """Return the losses of all answers together, "tuned" and "untuned", on both sides of the split."""
+    """Return the time that all answers together lose, "tuned" and "untuned", on matrices trained on and matrices kept aside."""
     by_key = {case.observation.key: case for case in wholes}
     scores = {}
     for split in (TRAIN, TEST):
@@ -217,7 +217,7 @@ def score_answers(wholes: Sequence[Whole]) -> dict[str, Losses]:
 def profile_of(
     device: Device, outcomes: Mapping[tuple[str, str], Outcome], base: Mapping[str, Any] | None, head: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the profile of the outcomes of tuning, as JSON has it.
+    """Return the profile of a device that the outcomes of tuning make, as JSON has it.
 
     Parameters
     ----------
@@ -258,10 +258,10 @@ def profile_of(
 
 
 def _keep_answers(decisions: Mapping[str, Any], base: Mapping[str, Any]) -> None:
-    """Add the answers of a replaced profile to questions that the new decisions do not answer."""
+    """Add to a new profile's trees, thresholds, scores and evidence those of the replaced profile for other questions."""
 
     def question_of(item: Mapping[str, Any]) -> tuple[str, str, str]:
-        """Return the question that an item of evidence is about."""
+        """Return the operation, the dtype and the question that an item of a profile's evidence is about."""
         return item["operation"], item["dtype"], item["question"]
 
     answered = {question_of(item) for item in decisions["evidence"]}

@@ -30,12 +30,12 @@ class _Marks(Locator):
     """The locator of the marks of a logarithmic axis: at least two marks, and few enough for their labels."""
 
     def __call__(self) -> Any:
-        """Return the places of marks in the present limits of the axis."""
+        """Return the values of the axis's ticks in its present limits."""
         assert self.axis is not None  # Matplotlib sets it before the first call
         return self.tick_values(*self.axis.get_view_interval())
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
-        """Return the places of marks between two values: plain steps, or 1, 2 and 5 times powers of ten, or powers alone."""
+        """Return an axis's ticks between two limits: at plain steps, at 1, 2 and 5 times powers of ten, or at powers alone."""
         decades = math.log10(vmax / vmin)
         if decades < 0.7:
             return MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(vmin, vmax)
@@ -62,7 +62,7 @@ def escape_dollars(text: str) -> str:
 
 
 def plot_speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Plot the time of other choices relative to the tuned choice, on each matrix.
+    """Plot the time of other choices of kernels relative to the tuned choice, on each matrix.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def plot_speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Fig
         across, down = zip(*points, strict=True)
         marker, label = markers[number % len(markers)], escape_dollars(other)
         if other == "untuned":
-            # Hollow marks: on every matrix another mark lies at the same place.
+            # Marks of the untuned choice are hollow, as on every matrix the mark of another choice lies at the same place.
             axes.scatter(across, down, s=60, marker=marker, facecolors="none", edgecolors="black", label=label, zorder=3)
         else:
             axes.scatter(across, down, s=20, marker=marker, color=f"C{number % 10}", label=label, zorder=2)
@@ -97,7 +97,7 @@ def plot_speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Fig
 
 
 def plot_overhead(shares: Mapping[str, Sequence[float]], title: str) -> Figure:
-    """Plot the time of binning, in times of a product, by scheme."""
+    """Plot the time of binning rows for SpMV, in times of one product, by binning scheme."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     axes.boxplot(list(shares.values()), showfliers=False)
@@ -111,10 +111,10 @@ def plot_overhead(shares: Mapping[str, Sequence[float]], title: str) -> Figure:
 
 
 def plot_bins(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
-    """Plot the best time without bins by the best time with bins, over the entries of matrices."""
+    """Plot SpMV's best time without bins (classes of rows) divided by its best time with bins, over the entries of matrices."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
-    # Folders of matrices may have hundreds of families.
+    # Only the largest families of matrices have a colour and a name, as a folder of matrices may have hundreds of families.
     named = {family: number for number, (family, _) in enumerate(Counter(family for *_, family in points).most_common(_FAMILIES))}
     for family in dict.fromkeys(family if family in named else "others" for *_, family in points):
         shown = ((nnz, ratio) for nnz, ratio, its_family in points if (its_family if its_family in named else "others") == family)
@@ -141,7 +141,7 @@ def plot_bins(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
 
 
 def plot_distribution(lost: Mapping[str, Sequence[float]], title: str) -> Figure:
-    """Plot the share of matrices whose time is at most some multiple of the best one."""
+    """Plot the share of matrices whose time by a choice is at most some multiple of the matrix's best measured time."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     for number, (name, values) in enumerate(lost.items()):
@@ -152,7 +152,7 @@ def plot_distribution(lost: Mapping[str, Sequence[float]], title: str) -> Figure
             np.concatenate(([0.0], share)),
             where="post",
             label=f"{name} ({ordered.size})",
-            # Each line is narrower than the one below it, so that coinciding ones stay visible.
+            # Each curve is narrower than the curve that it is drawn over, so that coinciding curves stay visible.
             linewidth=1.5 + 2 * (len(lost) - 1 - number),
         )
     for limit in (1.05, 1.2):

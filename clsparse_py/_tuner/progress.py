@@ -60,14 +60,14 @@ class Progress:
             self._print_best()
 
     def begins(self, operation: str, case: Case, n_done: int, seconds_left: float) -> None:
-        """Show the next operation and matrix, and print the best labels of the last matrix."""
+        """Show the operation and the matrix that are measured next, and print the fastest labels found on the last matrix."""
         self._print_best()
         self._case = operation, case.name, time.monotonic()
         self._done, self._end = n_done, time.monotonic() + seconds_left
         self._show(f"{operation}: {case.name}")
 
     def show(self, observation: Observation) -> None:
-        """Show the best label of an observation, with its time and its gain over the default."""
+        """Show the fastest label of an observation (a question measured on a matrix), its time and its gain over the default."""
         if not observation.times:
             return
         best = min(observation.times, key=observation.times.__getitem__)
@@ -85,19 +85,19 @@ class Progress:
             self._bar.update(self._task, description=description, completed=self._seconds - seconds_left, left=words)
 
     def skip(self, operation: str, case: Case, why: str) -> None:
-        """Print that an operation leaves a matrix out, and why: once for all dtypes."""
+        """Print that an operation is not measured on a matrix, and why: once for all dtypes."""
         if self._bar is None and self._left_out != (operation, case.name):
             self._left_out = operation, case.name
             reason = why.removeprefix(f"{case.name}: ").splitlines() or ["it is not taken"]
             self._print(f"{operation}: {case.name} left out: {reason[0]}")
 
     def _print_best(self) -> None:
-        """Print the best labels of the last matrix and the time of measuring it, unless a terminal shows the bar."""
+        """Print the fastest labels found on the last matrix and the time of measuring it, unless a terminal shows the bar."""
         if self._bar is None and self._case is not None and self._best:
             operation, name, begin = self._case
             self._print(f"{operation}: {name} in {duration(time.monotonic() - begin)}: {'; '.join(self._best)}")
         self._case, self._best = None, []
 
     def _print(self, line: str) -> None:
-        """Print a line without breaks, however long it is."""
+        """Print a line about the progress of tuning without line breaks, however long the line is."""
         self._console.print(line, soft_wrap=True)

@@ -27,10 +27,10 @@ __all__ = ["write"]
 
 #: Name of the kernel CSR-Adaptive in labels.
 _ADAPTIVE = "adaptive"
-#: Label of the scheme without bins.
+#: Label of SpMV's scheme without bins (classes of rows by size): one kernel multiplies all rows.
 _SINGLE = "single"
 
-#: First paragraph of the report's page.
+#: First paragraph of the page of a tuning report.
 _ABOUT = """\
 Times are relative to the best that was measured on the same matrix. Errors are the share of matrices on which another choice was
 faster beyond the noise. Families of matrices that are tested were not trained on."""
@@ -67,7 +67,7 @@ def write(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outco
 
 
 def _table(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
-    """Return the table of the losses of all answers, on matrices trained on and on matrices kept aside, in Markdown."""
+    """Return the report's table of the time that decision trees lose, on matrices trained on and kept aside, in Markdown."""
     head = ["operation", "question", "leaves", "set", "matrices", "errors"]
     head += ["geometric mean", "95th percentile", "worst", "untuned"]
     rows = []
@@ -90,12 +90,12 @@ def _table(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
 
 
 def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
+    """Return the text of a table in Markdown, of a row of headings and rows of cells."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
 
 
 def _figures(title: str, outcome: Outcome) -> Iterable[tuple[str, str, Figure]]:
-    """Yield the name, the caption and the plot of each figure whose times were measured."""
+    """Yield the name, the caption and the plot of each figure of a tuning report whose times were measured."""
     tested = [case for case in outcome.whole if case.observation.split == TEST]
     ratios = _ratios(tested)
     if any(ratios.values()):
@@ -134,7 +134,7 @@ def _kernel_name(label: str) -> str:
 
 
 def _ratios(wholes: Sequence[Whole]) -> dict[str, dict[str, float]]:
-    """Return by matrix the time of every kernel in its best shape, and of the untuned label, relative to the tuned label."""
+    """Return by matrix the time of every kernel in its best shape, and of the untuned choice, relative to the tuned choice."""
     ratios = {}
     for case in sorted(wholes, key=lambda case: (case.observation.family, case.observation.best)):
         times = case.observation.times
@@ -142,7 +142,7 @@ def _ratios(wholes: Sequence[Whole]) -> dict[str, dict[str, float]]:
             continue
         tuned_time = times[case.tuned]
         of_case: dict[str, float] = {}
-        # If a question is about schemes, kernels are the labels of the question that the scheme "single" refers to.
+        # Labels of single kernels begin with a question and a colon if the last question was about binning schemes.
         referred = [label for label in times if ": " in label] or list(times)
         for label in referred:
             kernel = _kernel_name(label)
@@ -154,7 +154,7 @@ def _ratios(wholes: Sequence[Whole]) -> dict[str, dict[str, float]]:
 
 
 def _speed_ups_table(wholes: Sequence[Whole]) -> str:
-    """Return the table of speed-ups over every kernel and over the untuned label, on matrices kept aside, in Markdown."""
+    """Return the table of the tuned choice's speed-ups over kernels and over the untuned choice on matrices kept aside."""
     ratios: dict[str, list[float]] = {}
     for of_case in _ratios([case for case in wholes if case.observation.split == TEST]).values():
         for other, ratio in of_case.items():
@@ -167,7 +167,7 @@ def _speed_ups_table(wholes: Sequence[Whole]) -> str:
 
 
 def _overheads(observations: Sequence[Observation]) -> dict[str, list[float]]:
-    """Return by scheme with bins the time to plan, relative to the time of a product with the scheme, for each matrix."""
+    """Return by SpMV's binning scheme the time to plan, relative to the time of a product by the scheme, for each matrix."""
     overheads: dict[tuple[str, int], list[float]] = {}
     for observation in observations:
         for label, seconds in observation.overheads.items():
@@ -178,7 +178,7 @@ def _overheads(observations: Sequence[Observation]) -> dict[str, list[float]]:
 
 
 def _single_and_binned(wholes: Sequence[Whole]) -> list[tuple[float, float, str]]:
-    """Return for each matrix its entries, the best time without bins by the best time with bins, and its family."""
+    """Return for each matrix its entries, SpMV's best time without bins by its best time with bins, and the matrix's family."""
     points = []
     for case in wholes:
         times = case.observation.times
@@ -190,7 +190,7 @@ def _single_and_binned(wholes: Sequence[Whole]) -> list[tuple[float, float, str]
 
 
 def _draw(tree: Tree, indent: str = "") -> list[str]:
-    """Return a decision tree as lines of text."""
+    """Return a decision tree as lines of text, indented by depth."""
     if isinstance(tree, Leaf):
         evidence = f"  ({tree.cases} cases, {tree.lost:.3f} of the best time)" if tree.cases and tree.lost else ""
         return [f"{indent}{tree.label}{evidence}"]

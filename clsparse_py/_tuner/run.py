@@ -129,7 +129,7 @@ def tune(
             earlier = len(checkpoint.observations)
 
             def head(minutes: float) -> dict[str, Any]:
-                """Return the profile's name, and its origin after some minutes of measuring."""
+                """Return the head of the profile that tuning writes: its name, and its origin after some minutes of measuring."""
                 origin = describe_origin(command, checkpoint, minutes, earlier, commit)
                 return {"name": name or name_for(described), "made": origin}
 
@@ -171,7 +171,7 @@ def _tune(
         console.print(f"{error}\n{_say_where_kept(checkpoint)}{advice}", soft_wrap=True)
         return 1
     measured = time.monotonic() - begin
-    # Earlier measurements of other operations are part of the profile.
+    # Measurements of other operations by earlier runs are part of the profile, too.
     in_profile = {*tunables_by_name, *(operation for operation, *_ in checkpoint.observations)}
     outcomes = train(described, checkpoint, tunables(operation for operation in OPERATIONS if operation in in_profile))
     new_outcomes = {key: outcome for key, outcome in outcomes.items() if key[0] in tunables_by_name}
@@ -202,7 +202,7 @@ def _report(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Out
 
 
 def _choose(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
-    """Return the tunables of some operations by name, of all if none is named."""
+    """Return the `Tunable` of each operation to tune by the operation's name: of all operations if none is named."""
     unknown = [operation for operation in operations if operation not in OPERATIONS]
     if unknown:
         raise ValueError(f"operations: {', '.join(unknown)} cannot be tuned; there are {', '.join(OPERATIONS)}")
@@ -210,7 +210,7 @@ def _choose(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
 
 
 def _say_where_kept(checkpoint: Checkpoint) -> str:
-    """Return the sentence that names the file of the measurements."""
+    """Return the message that names the file in which the measurements of a tuning run are kept."""
     return f"What was measured is kept in {checkpoint.path}: the same command goes on from there."
 
 
@@ -257,7 +257,7 @@ def _rescue(content: Mapping[str, Any]) -> Path | None:
 
 
 def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:
-    """Return the table of the trees' sizes, losses and error rates, to print in 80 columns."""
+    """Return the table of the trained decision trees' sizes, losses of time and error rates, to print in 80 columns."""
     table = plain_table(
         title="Time relative to the best measured: geometric mean (95th percentile)",
         caption="On matrices trained on, and on families kept aside, tuned and untuned. Errors, in %: another choice was faster.",
@@ -277,7 +277,7 @@ def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:
 
 
 def _cells(scores: Mapping[str, Losses], names: tuple[str, str, str]) -> list[str]:
-    """Return the cells of a row of the summary: the losses of some scores, and the error rates of the first two."""
+    """Return cells of a row of the tuning run's summary: the losses of time by some scores, and two error rates."""
     losses_shown = [scores[name] if name in scores and scores[name].cases else None for name in names]
     lost = [f"{losses.mean:.2f} ({losses.p95:.3g})" if losses else "" for losses in losses_shown]
     return [*lost, ", ".join(f"{100 * losses.errors:.0f}" for losses in losses_shown[:2] if losses)]

@@ -20,12 +20,12 @@ __all__ = ["OutOfTimeError", "Race", "race"]
 
 _log = logging.getLogger(__name__)
 
-#: Errors of configurations that do not build or run, or do not suit a subject.
+#: Errors of configurations (kernels or methods) that do not build or run, or do not suit a problem.
 _UNFIT = (BuildError, cl.Error, MemoryError, ValueError, TypeError)
 
 
 class OutOfTimeError(Exception):
-    """The time budget is used up; the unfinished measurement is dropped."""
+    """The time budget of measuring is used up; the unfinished measurement is dropped."""
 
 
 class _WrongError(Exception):
@@ -52,7 +52,7 @@ class _Round:
     within: float
 
 
-#: Rounds of a race: many rounds of few runs, so that a short disturbance of the device does not decide.
+#: Rounds of a race between configurations: many rounds of few runs, so that a short disturbance of the device does not decide.
 _ROUNDS = (
     _Round(0.003, 2, 7, 3.0),
     _Round(0.003, 2, 7, 1.6),
@@ -61,7 +61,7 @@ _ROUNDS = (
     _Round(0.02, 2, 15, 1.0),
 )
 
-#: Least noise of a race, as a share of a time: two labels whose times differ by less are equally fast.
+#: Least noise of a race between configurations, as a share of a time: two whose times differ by less are equally fast.
 _LEAST_NOISE = 0.01
 
 
@@ -91,7 +91,7 @@ class Race:
 
     @property
     def best(self) -> str | None:
-        """The label with the least time; None without times."""
+        """The label of the fastest configuration of the race; None if none was timed."""
         return min(self.times, key=self.times.__getitem__, default=None)
 
 
@@ -162,16 +162,16 @@ class _Track:
         self._quickly_verified = True
 
     def enter(self, label: str) -> None:
-        """Build a configuration and measure its first round; a much slower one than the best leaves the race."""
+        """Build a configuration and measure its first round of runs; one that is much slower than the best leaves the race."""
         self._attempt(label, self._measure_first)
         times = self._race.times
         if label in times and (label in self._keep or times[label] <= _ROUNDS[0].within * min(times.values())):
             return
-        # Free the device's memory that the configuration holds.
+        # A configuration that leaves the race is dropped, which frees its memory on the device.
         self.runs.pop(label, None)
 
     def _measure_first(self, label: str) -> None:
-        """Prepare a configuration, verify the result of its first run, and measure its first round."""
+        """Prepare a configuration, verify the result of its first run, and measure its first round of runs."""
         begin = time.perf_counter()
         run = self._prepare(label)
         self._race.overheads[label] = time.perf_counter() - begin
@@ -189,18 +189,18 @@ class _Track:
         self.runs[label] = run
 
     def _measure_round(self, run: Run, stage: _Round) -> list[float]:
-        """Return the seconds of the runs of a round."""
+        """Return the seconds of each run of one configuration in one round of the race between configurations."""
         times = self._clock.time_runs(run, stage.least, by_host=self._by_host)
         n_more = min(stage.most, int(stage.seconds / max(min(times), 1e-7))) - len(times)
         return times + (self._clock.time_runs(run, n_more, by_host=self._by_host) if n_more > 0 else [])
 
     def narrow(self, within: float) -> None:
-        """Drop the configurations that took longer than ``within`` times the best one."""
+        """Drop from the race the configurations that took longer than ``within`` times the best one."""
         limit = within * min(self._race.times.values(), default=math.inf)
         self.runs = {label: run for label, run in self.runs.items() if label in self._keep or self._race.times[label] <= limit}
 
     def measure_again(self, stage: _Round) -> None:
-        """Measure another round of all configurations that are left."""
+        """Measure another round of runs of all configurations that are left in the race."""
         for label in list(self.runs):
             self._attempt(label, lambda label: self._samples[label].append(self._measure_round(self.runs[label], stage)))
 
@@ -209,7 +209,7 @@ class _Track:
         race = self._race
         for label in sorted(self._unverified & self.runs.keys()):
             self._attempt(label, self._run_and_confirm)
-        # If the apparent winner was wrong, a dropped configuration may be the best: verify that one.
+        # If the fastest configuration gave a wrong result, the next fastest is verified, though it may have left the race.
         while race.best in self._unverified:
             self._attempt(race.best, self._run_and_confirm)
         race.rough = set(race.times) - set(self.runs)
@@ -218,13 +218,13 @@ class _Track:
         return race
 
     def _run_and_confirm(self, label: str) -> None:
-        """Run a configuration once, and raise `_WrongError` if the result is wrong."""
+        """Run a configuration once, and raise `_WrongError` if its result is wrong."""
         self._unverified.remove(label)
         self._clock.time_once(self.runs[label] if label in self.runs else self._prepare(label))
         self._confirm(label)
 
     def _confirm(self, label: str) -> None:
-        """Raise `_WrongError` if the last run gave a wrong result."""
+        """Raise `_WrongError` if the last run of a configuration gave a wrong result."""
         if not self._verify():
             raise _WrongError(label)
 
@@ -249,7 +249,7 @@ def _median_time(rounds: list[list[float]]) -> float:
 
 
 def _relative_error(rounds: list[list[float]]) -> float:
-    """Return the relative error of a time: twice the median's standard error, or half the distance of the two best rounds."""
+    """Return a measured time's relative error: twice the median's standard error, or half the distance of the two best rounds."""
     best, *further = sorted(rounds, key=statistics.median)
     middle = statistics.median(best)
     deviation = statistics.median(abs(time - middle) for time in best)

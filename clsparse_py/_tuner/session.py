@@ -29,7 +29,7 @@ __all__ = ["Options", "Session", "default_budget"]
 
 
 def default_budget(device: Device) -> float:
-    """Return the default time limit of measuring, in seconds."""
+    """Return the default time limit of measuring in a tuning run on a device, in seconds."""
     return 18 * 60.0 if device.lanes_are_loops else 8.5 * 60.0
 
 
@@ -87,11 +87,11 @@ class _Course:
 
     @property
     def behind(self) -> float:
-        """The seconds of measuring so far, relative to the operation's share, which grows with its questions and dtypes."""
+        """The seconds spent on the operation, relative to its share of the time, which grows with its questions and dtypes."""
         return self.spent / (len(self.dtypes) * (1 + len(self.questions)))
 
     def dtypes_for(self, case: Case) -> tuple[str, ...]:
-        """Return the dtypes to measure a matrix with."""
+        """Return the dtypes of values to measure the operation with on a matrix: one only if the matrix is large."""
         if case.nnz < TUNER.min_one_dtype:
             return self.dtypes
         return (self.dtypes[sum(case.name.encode()) % len(self.dtypes)],)
@@ -162,7 +162,7 @@ class Session:
         self._tried: set[tuple[str, str, str, str]] = set()
 
     def measure(self) -> bool:
-        """Measure until all cases are finished or the time is used up, and return whether all are finished.
+        """Measure operations until all matrices are finished or the time is used up, and return whether all are finished.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class Session:
                     matrices.expect(coming[1])
                 self._measure_case(course, case, matrix)
                 if matrix.nnz >= TUNER.min_freed:
-                    # Free the memory of reference cycles and of the pool for the next case.
+                    # Memory of reference cycles and of the pool is freed for the next matrix.
                     gc.collect()
                     free_memory()
                 took = time.monotonic() - begin
@@ -203,7 +203,7 @@ class Session:
         finally:
             self.checkpoint.note_stop()
             matrices.close()
-            # Memory of the last case is freed before the queue is.
+            # Memory of the last matrix is freed before the queue is.
             free_memory()
         return coming is None and self._complete
 
@@ -212,7 +212,7 @@ class Session:
         return self._deadline - time.monotonic()
 
     def _start_course(self, tunable: Tunable[Any]) -> _Course:
-        """Return the course of an operation at its first case that is not finished."""
+        """Return the course of an operation (its progress through the matrices) at the first matrix that is not finished."""
         options = self.options
         dtypes = tuple(dtype for dtype in tunable.dtypes(self.device) if dtype in ("any", *(options.dtypes or (dtype,))))
         largest = min(tunable.largest(self.device), options.largest or tunable.largest(self.device))
@@ -226,23 +226,23 @@ class Session:
         return course
 
     def _choose_next(self, courses: list[_Course]) -> tuple[_Course, Case] | None:
-        """Return the next case to measure, of the operation with the least time relative to its share."""
+        """Return the operation to measure next, that with the least time relative to its share, and the next matrix."""
         for course in sorted(courses, key=lambda course: course.behind):
             for case in course.cases:
-                # Skip a size that took longer than the time left when it was last measured.
+                # A matrix is skipped if the last matrix of its size took longer to measure than the time that is left.
                 if course.costs.get(case.nnz, 0.0) < self._seconds_left():
                     return course, case
                 self._complete = False
         return None
 
     def _skip(self, course: _Course, case: Case, dtypes: Sequence[str], why: str) -> None:
-        """Note that an operation leaves a matrix out with some dtypes, and why."""
+        """Note and show that an operation is not measured on a matrix with some dtypes, and why."""
         for dtype in dtypes:
             self.checkpoint.finish(course.tunable.operation, dtype, case.name, why or "not taken")
         self.progress.skip(course.tunable.operation, case, why)
 
     def _measure_case(self, course: _Course, case: Case, matrix: scipy.sparse.csr_array) -> None:
-        """Measure an operation on a matrix with all dtypes of its course."""
+        """Measure an operation on a matrix with all dtypes that are tuned."""
         tunable = course.tunable
         if case.nnz == 0 and matrix.nnz > tunable.largest(self.device):
             self._skip(course, case, course.dtypes, f"{matrix.nnz:,} entries are too many")
@@ -290,7 +290,7 @@ class Session:
         subject: Any,
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
     ) -> Observation:
-        """Measure a question on a subject: the labels around the present one in a descent, else the promising labels."""
+        """Measure one question on a problem: the labels around the present one in a descent, else the promising labels."""
         operation = tunable.operation
         features = tunable.features(subject)
         default = base = tunable.default(self.device, dtype, question, features)
@@ -320,10 +320,10 @@ class Session:
     def _race(
         self, tunable: Tunable[Any], dtype: str, question: str, subject: Any, keep: tuple[str, ...], candidates: Iterable[str]
     ) -> Race:
-        """Measure labels on a subject, of which some are kept to the end; labels that ended a process are left out."""
+        """Race the configurations of some labels on a problem, and return the race; labels that ended a process are left out."""
 
         def key_of(label: str) -> tuple[str, str, str, str]:
-            """Return the key of a label in the checkpoint."""
+            """Return the key of a label in the file of measurements: operation, dtype, question and label."""
             return tunable.operation, dtype, question, label
 
         def tried(label: str) -> None:

@@ -75,12 +75,12 @@ class SortProblem:
 
     @property
     def elements(self) -> Elements:
-        """The dtypes of keys and values."""
+        """The dtypes of the sorted keys and of their values."""
         return Elements.of(self.keys, self.values)
 
     @functools.cached_property
     def reference(self) -> tuple[Any, ...]:
-        """The keys and values as NumPy's stable sort orders them."""
+        """The keys and values of all segments as NumPy's stable sort orders them."""
         lengths, keys = np.diff(self.pointers.get()), self.keys.get()
         order = np.lexsort((keys, np.repeat(np.arange(lengths.size), lengths)))
         return (keys[order], *(() if self.values is None else (self.values.get()[order],)))
@@ -115,12 +115,12 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def subjects(self, problem: SortProblem, question: str) -> Sequence[SortProblem]:
-        """Return the problem with keys and values of all types."""
+        """Return the problems of sorting the same segments with keys and values of each of several dtypes."""
         return (problem, *problem.others)
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels of the shapes whose work-groups the device allows; a shape too large for local memory shrinks."""
+        """Return the labels of segmented sort's shapes (kernel sizes) whose work-groups are not too large for a device."""
         shapes = _SHAPES[device.lanes_are_loops]
         fitting = tuple(str(shape) for shape in shapes if max(shape.work_group, shape.merge_group) <= device.max_work_group)
         return fitting or (str(shapes[0]),)
@@ -135,7 +135,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def prepare(self, problem: SortProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Build the kernels of a shape, and return a function that sorts the segments by them."""
+        """Build the kernels of a shape of segmented sort, and return a function that sorts the segments by them."""
         shape, out_values = Shape.parse(label), problem.out[1] if problem.values is not None else None
 
         def sort() -> list[cl.Event]:
@@ -153,7 +153,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def verify(self, problem: SortProblem) -> bool:
-        """Return whether the last run sorted as NumPy's stable sort does, after waiting for the run."""
+        """Return whether the last run sorted the segments as NumPy's stable sort does, after waiting for the run."""
         problem.queue.finish()
         pairs = zip(problem.out, problem.reference, strict=True)
         return all(np.array_equal(array.get(), expected) for array, expected in pairs)

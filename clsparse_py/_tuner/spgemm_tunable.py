@@ -35,11 +35,11 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
 
-#: Most products of a row that a team merges, in the strategies to measure.
+#: Most intermediate products of a row that a team of work-items merges, in the SpGEMM strategies to measure.
 _MERGED = 1 << 16
-#: Most products of a row that a single work-item merges, in the strategies to measure.
+#: Most intermediate products of a row that a single work-item merges, in the SpGEMM strategies to measure.
 _ALONE = 1 << 10
-#: Strategies to measure, with limits of merging (entries of a row of A, 0: none); True: a compute unit holds several work-items.
+#: SpGEMM strategies to measure, with entries of A's rows to merge at most; True: where a compute unit holds several work-items.
 _METHODS = {
     True: (
         ("reg-sort dense-span {} esc", (256, 0, 64)),
@@ -54,9 +54,9 @@ _METHODS = {
     ),
     False: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),
 }
-#: Most intermediate products of a product that is measured; True: a compute unit holds several work-items.
+#: Most intermediate products of a sparse product that is measured; True: where a compute unit holds several work-items.
 _MAX_PRODUCTS = {True: 1 << 31, False: 1 << 27}
-#: Values of each threshold that the descent tries, in ascending order.
+#: Values of each threshold of SpGEMM that the coordinate descent tries, in ascending order.
 CANDIDATES: dict[str, tuple[float, ...]] = {
     "max_small_products": (1 << 14, 1 << 15, 1 << 16, 1 << 17),
     "max_small_lanes": (1, 4, 8, 16),
@@ -98,17 +98,17 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
     "span_entries": (32, 64, 128),
     "span_loads": (1, 2, 4),
 }
-#: Labels of the accumulators to measure for a bin; True: a compute unit holds several work-items.
+#: Labels of the accumulators to measure for a bin of rows; True: where a compute unit holds several work-items.
 _CHOICES = {
     True: (GIVEN, LAST, "reg-merge:together", "hash", "reg-hash", "large-hash", "dense-windows", "esc-local", "esc"),
     False: (GIVEN, LAST, "reg-merge:together", "hash", "dense", "dense-windows", "esc"),
 }
-#: Most bins of a product that are measured.
+#: Most bins (classes of rows by size) of a sparse product that are measured.
 _MAX_BINS = 3
 
 
 def _strategy_labels(*, several: bool) -> tuple[str, ...]:
-    """Return the labels of the strategies to measure; ``several``: a compute unit holds several work-items."""
+    """Return the labels of the SpGEMM strategies to measure; ``several``: a compute unit holds several work-items."""
     merged = {
         longest: f"reg-merge:{longest}:{_MERGED}:{_ALONE}" if longest else ""
         for _, lengths in _METHODS[several]
@@ -153,14 +153,14 @@ class SpgemmProblem:
 
     @functools.cached_property
     def applied(self) -> tuple[Any, Any, Any]:
-        """A vector, the product of matrices applied to the vector, and the same with the magnitudes of all values."""
+        """For the check of the product: a random vector x, A @ (B @ x), and the same with the magnitudes of all values."""
         first, second = (factor.astype(np.float64) for factor in self.host)
         x = np.random.default_rng(1).random(second.shape[1]).astype(self.A.dtype)
         return x, first @ (second @ x), abs(first) @ (abs(second) @ x)
 
 
 def _with_most_work(bins: Bins, work: Work) -> list[int]:
-    """Return the numbers of the bins with most of the intermediate products, by the limits of the bins."""
+    """Return the indices of the bins of rows that have most of the intermediate products, by the limits of the bins."""
     products = [
         n * min(bin_.max_products or work.max_products, work.max_products) for bin_, n in zip(bins, work.taken, strict=True)
     ]
@@ -209,7 +209,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels of the strategies, of the accumulators of a bin, or of a descent's first steps."""
+        """Return the labels of SpGEMM's strategies, of the accumulators of a bin of rows, or of the first steps of a descent."""
         if question == "thresholds":
             return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype), CANDIDATES)
         if question == "bin":
@@ -218,7 +218,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def subjects(self, problem: SpgemmProblem, question: str) -> Sequence[SpgemmProblem]:
-        """Return the product, or for "bin" the bins with most of the work that several accumulators can compute."""
+        """Return the whole product, or for the question "bin" the bins with most of the work that several accumulators can do."""
         if question != "bin":
             return (problem,)
         device, dtype = describe(problem.queue.device), problem.A.dtype.name
@@ -240,7 +240,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
             shared, subjects = ProductFeatures(kind, features, decision.bins, work), []
             for number in _with_most_work(decision.bins, work):
-                # The unchanged choice comes first: of labels with equal effect the first is measured.
+                # The unchanged accumulator comes first: of labels with equal effect only the first is measured.
                 ways = {str(shares({number: parse_choice(GIVEN)})): GIVEN}
                 for label in _CHOICES[device.resident > 1]:
                     ways.setdefault(str(shares({number: parse_choice(label)})), label)
@@ -266,11 +266,11 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         return super().promising(device, dtype, subject, question, measured, exhaustive)
 
     def thresholds(self, device: Device, dtype: str) -> Mapping[str, float]:
-        """Return the thresholds of the closest shipped profiles."""
+        """Return SpGEMM's untuned thresholds on a device, those of the closest shipped profiles, by name."""
         return Thresholds.untuned(device, dtype).items()
 
     def _changed_thresholds(self, device: Device, dtype: str, label: str) -> Thresholds:
-        """Return the untuned thresholds with the changes that a label names."""
+        """Return SpGEMM's untuned thresholds with the changes that a label names."""
         return Thresholds.from_values({**self.thresholds(device, dtype), **descent.changes_of(label)})
 
     @override
@@ -303,7 +303,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         label: str,
         works: dict[tuple[tuple[int, int, int], ...], Work],
     ) -> object:
-        """Return the way of a product under some thresholds: the number of rows of each accumulator, and the reason.
+        """Return the way of a product under a label's thresholds: accumulators with their rows, and other marks to compare.
 
         ``works`` holds the results of analyses by the limits of bins, so that the device analyses a product once for each.
         """
@@ -312,7 +312,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             features, product = operands.features, operands.product
             kind = product.kind
             if speculation_for(kind, features) is not None:
-                # Only the symbolic phase tells whether the speculation holds.
+                # Only the symbolic phase tells whether the speculation on alike rows holds.
                 counts = count(operands, request, UNTIMED)
                 return [(step.bin.accumulator, step.rows.n) for step in counts.steps], counts.reason
             decision = decide(kind, features, request, operands.budget)
@@ -373,7 +373,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         numbers = None if thresholds is None else self._changed_thresholds(device, dtype, thresholds)
 
         def compute() -> list[cl.Event]:
-            """Compute the product, and return the events of its values."""
+            """Compute the sparse product once, and return the events of the commands that write its values."""
             subject.C = None  # frees the memory of the last product for the next one
             with nullcontext() if numbers is None else override_thresholds(numbers):
                 C = multiply(A, B, request)
@@ -385,7 +385,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the label that the closest shipped profile chooses, or "untuned" for thresholds."""
+        """Return the label of the strategy or accumulator by the closest shipped profile, or "untuned" for thresholds."""
         return descent.UNTUNED if question == "thresholds" else super().default(device, dtype, question, features)
 
     @override
@@ -393,7 +393,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """Return whether the last product has canonical rows and the right values, as applied to a vector."""
         if subject.C is None:
             return False
-        # A new matrix of the arrays of C: its facts are not known, but found out by the check.
+        # The check makes a new matrix of the arrays of C, whose facts are not known but found out from the entries.
         C = csr_array(subject.C.parts, shape=subject.C.shape)
         try:
             if not C.has_canonical_format:

@@ -29,9 +29,9 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["Bins", "SpmvProblem", "SpmvTunable", "Subject"]
 
-#: Labels of the binning schemes.
+#: Labels of SpMV's binning schemes, which put rows into bins by their lengths.
 _SCHEMES = ("single", "fine", *(f"{name}-{U}" for name in ("coarse", "hybrid") for U in GRANULARITIES))
-#: Labels of kernels for all rows; True: for devices whose lanes are loops, such as CPUs.
+#: Labels of SpMV kernels to measure on all rows of a matrix; True: for devices whose lanes are loops, such as CPUs.
 _SINGLE = {
     False: (
         *("serial/128/2", "serial/256/2", "serial/512/4", "subvector2/128/1", "subvector2/128/2", "subvector2/256/4"),
@@ -56,7 +56,7 @@ _SINGLE = {
         *("adaptive/128/5", "adaptive/64/8", "nonzero_split/256/2", "merge/128/7", "vector_long/64/4"),
     ),
 }
-#: Labels of kernels for a bin; True: for devices whose lanes are loops. Kernels of one work-group and unrolling share a launch.
+#: Labels of SpMV kernels for a bin; True: where lanes are loops. Kernels of one work-group size and unrolling share a launch.
 _BIN = {
     False: ("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "vector_long/256/4"),
     True: (
@@ -64,15 +64,15 @@ _BIN = {
         "vector_long/256/4",
     ),
 }
-#: Labels of the schemes whose bins are measured alone.
+#: Labels of the binning schemes of SpMV whose bins are measured one by one.
 _MEASURED = "fine", "coarse-100"
-#: Least share of the work for a class of bins to be measured.
+#: Least share of the work of a product for a class of bins (of about equal row lengths) to be measured.
 _MIN_SHARE = 0.05
-#: Most classes of bins of a scheme that are measured.
+#: Most classes of bins (of about equal row lengths) of a binning scheme that are measured.
 _MAX_CLASSES = 4
-#: Most binned schemes that are measured whole, the most promising ones.
+#: Most binning schemes by which a whole product is measured, those that are expected to be the fastest.
 _SCHEMES_TRIED = 4
-#: Least expected time of a scheme that is not measured, in times of the fastest kernel for all rows.
+#: Least expected time of a binning scheme that is not measured, in times of the fastest kernel for all rows.
 _HOPELESS = 2.0
 
 
@@ -86,7 +86,7 @@ class Bins:
 
     @property
     def side(self) -> Side:
-        """The only side of the scheme."""
+        """The only side of the binning scheme: its set of virtual rows of one granularity."""
         return self.scheme.sides[0]
 
     def rows(self, lengths: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -153,20 +153,20 @@ class SpmvProblem:
         self.composer: Composer | None = None
 
     def list_classes(self, scheme: Scheme, share: float) -> list[Bins]:
-        """Return the classes of a scheme's bins that have at least a share of the work, the largest first."""
+        """Return the classes of a binning scheme's bins that have more than a share of the product's work, the largest first."""
         weights = self.loads.of(scheme.sides[0])
         by_work = np.argsort(-weights, kind="stable")
         return [Bins(scheme, *CLASSES[i]) for i in by_work if weights[i] > share * weights.sum()]
 
     def run(self, decision: Decision) -> Callable[[], list[cl.Event]]:
-        """Return a function that computes the product once, by the kernels of a decision."""
+        """Return a function that computes the product A @ x once, by the kernels of a decision."""
         plan = SpmvPlan(self.A, self.features, decision)
         plan.settle(self.A, self.x, self.y)
         self._spoil()
         return lambda: plan.execute(self.A, self.x, self.y)
 
     def run_bins(self, bins: Bins, choice: KernelChoice) -> Callable[[], list[cl.Event]]:
-        """Return a function that runs a kernel once on the rows of a range of bins."""
+        """Return a function that runs an SpMV kernel once on the rows of a range of bins."""
         decision = Decision(bins.scheme, ((choice,) * N_BINS,), "measured alone")
         plan = SpmvPlan(self.A, self.features, decision)
         builder = Builder(plan.inspected, Arithmetic(self.dtype, self.dtype, self.A.indptr.dtype.name), scaled=False)
@@ -176,12 +176,12 @@ class SpmvProblem:
         return lambda: product.run(self.queue, (self.A.data, self.x, self.y), ())
 
     def is_right(self, rows: np.ndarray[Any, Any] | slice = slice(None)) -> bool:
-        """Return whether the last run gave the right result in some rows, after waiting for the run."""
+        """Return whether the last run of the product wrote the right values to some rows of y, after waiting for the run."""
         y = self.y.get(self.queue)[rows].astype(np.float64)
         return bool(np.all(np.abs(y - self._reference[rows]) <= self._tolerance[rows]))
 
     def _spoil(self) -> None:
-        """Fill the result with NaN, so that no value of an earlier run passes for one of the next."""
+        """Fill the result y of the product with NaN, so that no value of an earlier run passes for one of the next."""
         chain = Chain(self.queue, writes=(self.y,))
         chain.fill(self.y, np.nan, self.y.size)
         chain.finish(self.y)
@@ -206,7 +206,7 @@ class Subject:
         numbers = problem.features.numbers(problem.device.compute_units, np.dtype(problem.dtype).itemsize)
         if self.bins is None:
             return numbers
-        # A bin's number is its rows' mean length.
+        # The number of a bin of rows is the mean length of its rows.
         mean_length = round(float(problem.lengths[self.rows].mean()))
         middle = min(max(mean_length, self.bins.begin), self.bins.end - 1)
         return {**numbers, "granularity": self.bins.side.granularity, "bin": middle}
@@ -236,7 +236,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def subjects(self, problem: Subject, question: str) -> Sequence[Subject]:
-        """Return the whole product, or for "bin" the classes of bins with most of the work, at two granularities."""
+        """Return the whole product, or for the question "bin" the classes of bins with most of the work, at two granularities."""
         if question != "bin":
             return (problem,)
         product = problem.problem
@@ -245,7 +245,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels whose kernels a device builds without adaptation."""
+        """Return the labels of SpMV's binning schemes, or of the kernels that a device builds without adaptation."""
         if question == "scheme":
             return _SCHEMES
         labels = (_SINGLE if question == "single" else _BIN)[device.lanes_are_loops]
@@ -261,7 +261,7 @@ class SpmvTunable(Tunable[Subject]):
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
         exhaustive: bool,
     ) -> tuple[str, ...]:
-        """Return the kernels that suit the rows' lengths, or the schemes that are likely fast by the times of their bins."""
+        """Return SpMV kernels that suit the rows' lengths, or binning schemes that are likely fast by the times of their bins."""
         labels = self.configurations(device, dtype, question)
         if question != "scheme":
             return labels if exhaustive else tuple(label for label in labels if _suits(KernelChoice.parse(label), subject))
@@ -306,7 +306,7 @@ class SpmvTunable(Tunable[Subject]):
 
 
 def _is_legal(choice: KernelChoice, device: Device, dtype: str) -> bool:
-    """Return whether a device builds a kernel with the sizes of its label, without adaptation."""
+    """Return whether a device builds an SpMV kernel with the sizes of its label, without adaptation."""
     record = choice.record(device, Arithmetic(dtype, dtype), scaled=False)
     requested = {"work_group": choice.work_group, "items": choice.items}
     if isinstance(record, Subvector):
@@ -315,7 +315,7 @@ def _is_legal(choice: KernelChoice, device: Device, dtype: str) -> bool:
 
 
 def _suits(choice: KernelChoice, subject: Subject) -> bool:
-    """Return whether a kernel may be the fastest: no work-item has very long rows alone, nor are most work-items idle."""
+    """Return whether an SpMV kernel may be the fastest: no work-item has very long rows alone, nor are most work-items idle."""
     if choice.name in BALANCED:
         return True
     lengths = subject.problem.lengths[subject.rows]
@@ -328,7 +328,7 @@ def _suits(choice: KernelChoice, subject: Subject) -> bool:
 
 
 def _compose(problem: SpmvProblem, scheme: Scheme) -> Decision:
-    """Return the decision for a scheme: the fastest measured kernel of each bin, else the untuned one."""
+    """Return SpMV's decision for a binning scheme: the fastest measured kernel of each bin, else the untuned kernel."""
     untuned = choose(problem.features, problem.device, str(scheme), None, problem.dtype)
     if scheme.name == "single":
         kernel = KernelChoice.parse(problem.single) if problem.single else untuned.kernels[0][0]

@@ -32,27 +32,27 @@ __all__ = ["Answer", "Losses", "answer", "losses"]
 
 _Array = np.ndarray[Any, Any]
 
-#: Candidates of the least time that a further label saves, as a share; cross-validation picks the best one.
+#: Candidates of the least share of the time that a further label of a tree has to save; cross-validation picks the best one.
 _WORTH_A_LABEL = (0.003, 0.01, 0.03)
-#: Number of folds of cross-validation.
+#: Number of folds of cross-validation of decision trees.
 _FOLDS = 5
 #: Number of trees of the random forest that smooths the costs of labels.
 _FOREST = 60
-#: Least number of cases at a leaf of the forest.
+#: Least number of cases at a leaf of the random forest that smooths the costs of labels.
 _FOREST_CASES = 3
-#: Weight of the forest's prediction in a smoothed cost; the measured cost has the rest.
+#: Weight of the random forest's prediction in the smoothed cost of a label; the measured cost has the rest.
 _FOREST_SHARE = 2 / 3
-#: Largest cost of a label in smoothing: the logarithm of its time by the best time.
+#: Largest cost of a label when costs are smoothed: the logarithm of the label's time by the best time.
 _MOST_LOST = math.log(2.0)
-#: Least cost of an unmeasured label in smoothing: the logarithm of its time by the best time.
+#: Least cost of an unmeasured label when costs are smoothed: the logarithm of the label's assumed time by the best time.
 _LEAST_UNKNOWN = math.log(1.3)
-#: Most leaves of a trained tree.
+#: Most leaves of a trained decision tree.
 _MOST_LEAVES = 32
-#: Least number of cases at a leaf of a trained tree.
+#: Least number of cases at a leaf of a trained decision tree.
 _LEAF_CASES = 5
-#: Label of the untuned rule's choice, always the first label of a table.
+#: Label that stands for the choice of the untuned rule; the first label of a table of observations, if the table has it.
 _RULE = ""
-#: Features that measure the size of a problem.
+#: Names of features that measure the size of a problem; the first one that all cases have is taken.
 _SIZES = ("nnz", "n")
 
 
@@ -76,7 +76,7 @@ class Losses:
     worst: float
 
     def to_json(self) -> dict[str, float]:
-        """Return the losses as profiles hold them, with four decimals."""
+        """Return the losses of time as profiles hold them in JSON, with four decimals."""
         return {"cases": self.cases} | {name: round(getattr(self, name), 4) for name in ("errors", "mean", "p95", "worst")}
 
 
@@ -103,13 +103,13 @@ class Answer:
     scores: dict[str, Losses]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the answer's size and scores, as a profile stores them beside the tree."""
+        """Return the number of leaves and the scores of the answer's tree, as a profile stores them beside the tree."""
         scores = {name.replace(" ", "_"): losses.to_json() for name, losses in self.scores.items() if losses.cases}
         return {"leaves": sum(1 for _ in leaves(self.tree)), "tuned": self.tuned, **scores}
 
 
 def losses(observations: Sequence[Observation], choose: Callable[[Observation], str]) -> Losses:
-    """Return the losses of the labels that a function chooses; an unmeasured label loses `TUNER.unknown_loss`."""
+    """Return the time that the labels chosen by a function lose; an unmeasured label loses `TUNER.unknown_loss`."""
     lost = np.array([_loss(observation, choose(observation)) for observation in observations])
     if not lost.size:
         return Losses(0, 0.0, 1.0, 1.0, 1.0)
@@ -172,7 +172,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
 
 
 def _gains(folds: Losses, rule: Losses) -> bool:
-    """Return whether trees of cross-validation lose less than the untuned rule, and in the tail no more than they gain.
+    """Return whether the trees of cross-validation lose less time than the untuned rule, and in the tail no more than they gain.
 
     With too few families to leave some out, no gain is shown.
     """
@@ -237,7 +237,7 @@ class _Table:
 
     @classmethod
     def of(cls, observations: Sequence[Observation], *, has_rule: bool) -> _Table:
-        """Return the table of observations; ``has_rule``: the untuned rule is a label."""
+        """Return the table of some observations, a row for each; ``has_rule``: the untuned rule is a label."""
         common = set.intersection(*(set(observation.features) for observation in observations))
         values = {name: [observation.features[name] for observation in observations] for name in sorted(common)}
         names = tuple(name for name, column in values.items() if min(column) < max(column))
@@ -263,10 +263,11 @@ class _Table:
 
     @property
     def _has_rule(self) -> bool:
+        """Whether the untuned rule is a label of the table."""
         return self.labels[0] == _RULE
 
     def tree(self, rows: _Array, growth: _Growth) -> Tree:
-        """Return the tree trained on the cases of some rows."""
+        """Return the decision tree trained on the cases in some rows of the table."""
         table = self._smooth(rows)
         serving = table._select_labels(rows, growth.label_worth)
         if table._is_leaf(rows, serving):
@@ -275,7 +276,7 @@ class _Table:
         return table._join_equal_leaves(classifier.tree_, 0, rows, serving)
 
     def penalties(self, rows: _Array, label_worth: float) -> _Array:
-        """Return the leaf penalties at which the tree trained on the cases of some rows loses leaves."""
+        """Return the penalties of a leaf, in cost-complexity pruning, at which the decision tree of some rows loses leaves."""
         table = self._smooth(rows)
         serving = table._select_labels(rows, label_worth)
         if table._is_leaf(rows, serving):
@@ -285,11 +286,11 @@ class _Table:
         return np.asarray(path.ccp_alphas)
 
     def _is_leaf(self, rows: _Array, serving: _Array) -> bool:
-        """Return whether the tree of some rows is a single leaf: one label serves them, or nothing tells cases apart."""
+        """Return whether the decision tree of some cases is one leaf: one label serves them, or they are few or alike."""
         return len(serving) == 1 or not self.names or rows.size < TUNER.min_cases
 
     def _smooth(self, rows: _Array) -> _Table:
-        """Return the table with smoothed costs in some rows, computed from these cases alone."""
+        """Return the table with the costs of labels in some rows smoothed by a random forest, grown from these rows alone."""
         if not self.names or len(self.labels) == 1 or rows.size < TUNER.min_cases:
             return self
         key = rows.tobytes()
@@ -305,12 +306,12 @@ class _Table:
                 _FOREST, min_samples_leaf=_FOREST_CASES, max_features=0.5, oob_score=True, random_state=0, n_jobs=-1
             )
             with warnings.catch_warnings():
-                # A case that all trees of the forest were grown with keeps its costs.
+                # A case that all trees of the random forest were grown with keeps its costs.
                 warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
                 forest.fit(self.features[rows], costs)
             predicted = np.asarray(forest.oob_prediction_).reshape(costs.shape)
             predicted = np.where(predicted > 0, predicted, costs)
-            # A label that fails keeps its loss, whatever the forest predicts.
+            # A label whose kernels fail keeps its loss, whatever the random forest predicts.
             capped = np.where(measured >= math.log(TUNER.failed_loss), measured, costs)
             smoothed = self.costs.copy()
             smoothed[rows] = (1 - _FOREST_SHARE) * capped + _FOREST_SHARE * predicted
@@ -318,7 +319,7 @@ class _Table:
         return self._grown_by[key]
 
     def _fit(self, rows: _Array, serving: _Array, leaf_penalty: float) -> Any:
-        """Return scikit-learn's classifier of the cases of some rows by the serving labels."""
+        """Return scikit-learn's decision tree, trained to choose one of the serving labels for the cases in some rows."""
         from sklearn.tree import DecisionTreeClassifier
 
         targets, weights = self._targets(rows, serving)
@@ -328,7 +329,7 @@ class _Table:
         return classifier.fit(self.features[rows], targets, weights)
 
     def _targets(self, rows: _Array, serving: _Array) -> tuple[_Array, _Array]:
-        """Return the target label and the weight of each case: its best label that ties most often; the cost of other labels."""
+        """Return each case's target (of its fastest labels the most common one) and weight (the mean cost of other labels)."""
         costs = self.costs[np.ix_(rows, serving)]
         best = costs.min(axis=1, keepdims=True)
         ties = self.tied[np.ix_(rows, serving)] | (costs <= best + 1e-12)
@@ -340,7 +341,7 @@ class _Table:
         return targets, self.shares[rows] * (weights + 1e-4)
 
     def _select_labels(self, rows: _Array, worth: float) -> _Array:
-        """Return the labels that serve all cases well, by number: the rule, then always the label that saves the most time."""
+        """Return the indices of labels that serve all cases well: the untuned rule, then one by one those that save most."""
         serving: list[int] = [0] if self._has_rule else []
         served, shares = np.full(rows.size, np.inf), self.shares[rows] / self.shares[rows].sum()
         if serving:
@@ -354,7 +355,7 @@ class _Table:
             served = np.minimum(served, self.costs[rows, label])
 
     def _leaf(self, rows: _Array, serving: _Array) -> Leaf:
-        """Return the leaf of some rows: the serving label that loses least time over these cases, or the rule if about equal."""
+        """Return the leaf of the cases in some rows: the label that loses least time, or the untuned rule if about equal."""
         sums = self.shares[rows] / self.shares[rows].sum() @ self.costs[np.ix_(rows, serving)]
         label = int(sums.argmin())
         if self._has_rule and sums[0] <= sums[label] + TUNER.worth_a_label:
@@ -363,7 +364,7 @@ class _Table:
         return Leaf(self.labels[serving[label]], int(rows.size), round(float(np.exp(lost)), 4))
 
     def _join_equal_leaves(self, grown: Any, node: int, rows: _Array, serving: _Array) -> Tree:
-        """Return the tree below a node of scikit-learn's tree, its leaves labelled by the least loss, and equal leaves joined."""
+        """Return the decision tree below a node of scikit-learn's tree, with leaves of the least loss and equal leaves joined."""
         left, right = grown.children_left[node], grown.children_right[node]
         if left == right:
             return self._leaf(rows, serving)
@@ -379,7 +380,7 @@ class _Table:
 
 
 def _graft(tree: Tree, rule: Tree | None) -> Tree:
-    """Return a tree with the untuned rule in place of its leaves of the label `_RULE`."""
+    """Return a decision tree with the untuned rule in place of its leaves of the label `_RULE`."""
     if rule is None:
         return tree
     if isinstance(tree, Leaf):
@@ -388,7 +389,7 @@ def _graft(tree: Tree, rule: Tree | None) -> Tree:
 
 
 def _bound_by_size(tree: Tree, rule: Tree | None, observations: Sequence[Observation]) -> Tree:
-    """Return a tree that leaves problems larger than all training cases to the untuned rule, as they may fit no cache."""
+    """Return a tree that leaves problems larger than all training cases, which may fit no cache, to the untuned rule."""
     size = next((name for name in _SIZES if all(name in observation.features for observation in observations)), None)
     if rule is None or size is None:
         return tree
@@ -396,7 +397,7 @@ def _bound_by_size(tree: Tree, rule: Tree | None, observations: Sequence[Observa
 
 
 def _simplify(tree: Tree, bounds: Mapping[str, tuple[float, float]]) -> Tree:
-    """Return a tree for features within bounds (low, high]: comparisons that the bounds decide are resolved."""
+    """Return a decision tree without the comparisons that are decided by bounds (low, high] of its features."""
     if isinstance(tree, Leaf):
         return tree
     low, high = bounds.get(tree.feature, (-math.inf, math.inf))
@@ -420,7 +421,7 @@ def _short_number(low: float, high: float) -> float:
 
 
 def _best_growth(tables: Sequence[_Table]) -> tuple[_Table, _Growth, dict[int, str]]:
-    """Return the table and growth that lose least in cross-validation, and the labels that they choose for families left out.
+    """Return the table and limits of growth whose trees lose least time in cross-validation, with labels for families left out.
 
     Folds are whole families, and again single cases. A family that is like no other can be learned from its own cases alone: with
     folds of families trees would be too small, and with folds of cases too large.
@@ -435,7 +436,7 @@ def _best_growth(tables: Sequence[_Table]) -> tuple[_Table, _Growth, dict[int, s
     trials: list[_Trial] = []
     for table, worth in itertools.product(tables, _WORTH_A_LABEL):
         path = np.unique(table.penalties(rows, worth))
-        # Penalties between those at which the tree changes; the last one leaves the root alone.
+        # Leaf penalties for pruning are tried between those at which the tree changes; the last one leaves the tree's root alone.
         penalties = [*np.sqrt(path[:-1].clip(0) * path[1:])[:: max(1, path.size // 16)], float(path[-1]) * 1.001 + 1e-9]
         for penalty in penalties:
             growth = _Growth(worth, float(penalty))
@@ -458,7 +459,7 @@ class _Trial(NamedTuple):
 
 
 def _choose_left_out(table: _Table, folds: _Array, growth: _Growth) -> tuple[dict[int, str], _Array]:
-    """Return the label of each case by the tree of the other folds, and the logarithms of the time that these labels lose."""
+    """Return the label of each case by the tree of the other folds, and the logarithm of the time that the label loses."""
     labels: dict[int, str] = {}
     for fold in np.unique(folds):
         tree = table.tree(np.flatnonzero(folds != fold), growth)

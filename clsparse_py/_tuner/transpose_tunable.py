@@ -46,7 +46,7 @@ class TransposeProblem:
 
     @functools.cached_property
     def reference(self) -> Any:
-        """SciPy's transposed matrix."""
+        """The transposed matrix as SciPy computes it."""
         return self.host.T.tocsr()
 
 
@@ -71,7 +71,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels of all strategies: every device runs each of them."""
+        """Return the labels of all strategies of SpTRANS (sparse transposition): every device runs each of them."""
         return STRATEGIES
 
     @override
@@ -84,13 +84,13 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def prepare(self, problem: TransposeProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Build the kernels of a strategy, and return a function that transposes the matrix by them as a plain call does."""
+        """Build the kernels of a strategy of SpTRANS, and return a function that transposes the matrix by them as a call does."""
         A, strategy = problem.A, parse(label)
 
         def transpose() -> list[cl.Event]:
             """Transpose the matrix, and return the events of the launches."""
             problem.transposed = None  # frees the memory of the last result for the next one
-            # A fresh structure does not know the last result.
+            # A copy of A's structure (shape and index arrays) keeps nothing of the transposed of an earlier run.
             fresh = Matrix.assembled(A.structure.copied(A.queue, A.indices, A.indptr), A.data)
             values = allocate_result(A, "values", A.nnz, A.data.dtype)
             chain = Chain(problem.queue, A.data, A.indices, A.indptr)

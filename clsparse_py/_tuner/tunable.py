@@ -15,7 +15,7 @@ __all__ = ["OPERATIONS", "Tunable", "tunables"]
 
 Problem = TypeVar("Problem")
 
-#: The module and class of each operation's tunable; imported by the tuner alone.
+#: Module and class of each operation's `Tunable`, the interface between the operation and the tuner, by the operation's name.
 _DECLARED = {
     "spmv": "clsparse_py._tuner.spmv_tunable:SpmvTunable",
     "transpose": "clsparse_py._tuner.transpose_tunable:SpTransTunable",
@@ -23,7 +23,7 @@ _DECLARED = {
     "spgemm": "clsparse_py._tuner.spgemm_tunable:SpgemmTunable",
     "masked": "clsparse_py._tuner.masked_tunable:MaskedTunable",
 }
-#: The operations that can be tuned.
+#: Names of the operations that can be tuned, such as "spmv".
 OPERATIONS = tuple(_DECLARED)
 
 
@@ -62,11 +62,11 @@ class Tunable(Protocol[Problem]):
     def questions(self) -> tuple[str, ...]: ...
 
     def dtypes(self, device: Device) -> tuple[str, ...]:  # noqa: ARG002 - some operations ask the device
-        """Return the dtypes to tune for on a device; ("any",) if the dtype of values makes no difference."""
+        """Return the dtypes of values to tune the operation for on a device; ("any",) if the dtype makes no difference."""
         return ("any",)
 
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> Problem:
-        """Return the problem that a ``scipy.sparse.csr_array`` makes, with its arrays on the device of a profiling queue.
+        """Return the problem to measure: the operation on a ``scipy.sparse.csr_array``, with its arrays on the queue's device.
 
         Raises
         ------
@@ -81,11 +81,11 @@ class Tunable(Protocol[Problem]):
         return min(self.max_entries[device.lanes_are_loops], device.global_memory // self.entry_bytes)
 
     def subjects(self, problem: Problem, question: str) -> Sequence[Problem]:  # noqa: ARG002 - some operations ask the question
-        """Return the subjects of a question: the problem itself, or its bins for a question about bins."""
+        """Return the parts of a problem that a question of the tuner is asked about: the whole, or its bins (classes of rows)."""
         return (problem,)
 
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels of a question that are legal on a device, the likely defaults first."""
+        """Return the labels (methods, or kernels with parameters) that may answer a question on a device, likely ones first."""
 
     def promising(
         self,
@@ -96,7 +96,7 @@ class Tunable(Protocol[Problem]):
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],  # noqa: ARG002
         exhaustive: bool,  # noqa: ARG002
     ) -> tuple[str, ...]:
-        """Return the labels that are worth measuring on a subject, in view of the measurements of earlier questions.
+        """Return the labels (methods or kernels) that are worth measuring on a problem, in view of times of earlier questions.
 
         Parameters
         ----------
@@ -111,14 +111,14 @@ class Tunable(Protocol[Problem]):
         return self.configurations(device, dtype, question)
 
     def around(self, device: Device, dtype: str, subject: Problem, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
-        """Return the labels one step of a descent away from a label that change the kernels of the subject."""
+        """Return the labels of thresholds one step of a coordinate descent from a label that change the problem's kernels."""
         return ()
 
     def features(self, subject: Problem) -> dict[str, float]:
-        """Return the features of a subject by name: the numbers that decision trees compare."""
+        """Return the features of a problem, or of a part of it, by name: the numbers that decision trees compare."""
 
     def parse(self, question: str, label: str) -> object:
-        """Return the configuration that a label of a question names.
+        """Return the method, or the kernel with its parameters, that a label names as the answer to a question of the tuner.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Tunable(Protocol[Problem]):
         """
 
     def prepare(self, subject: Problem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Build a configuration for a subject, and return the function that enqueues one run on the problem's queue.
+        """Build the kernels of a configuration, and return the function that runs the operation on a problem once by them.
 
         The function returns the events of the run's commands, by which the device's clock times the run.
 
@@ -138,15 +138,15 @@ class Tunable(Protocol[Problem]):
         """
 
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the label that the closest shipped profile chooses for some features, as on a device that was never tuned."""
+        """Return the label (method or kernel) that the closest shipped profile chooses for the features of a problem, untuned."""
         return profiles.default(device, self.operation, dtype, question, features).label
 
     def verify(self, subject: Problem) -> bool:
-        """Return whether the last run on a subject gave the right result, after waiting for the run."""
+        """Return whether the last run of the operation on a problem gave the right result, after waiting for the run."""
 
 
 def tunables(operations: Iterable[str] = OPERATIONS) -> dict[str, Tunable[Any]]:
-    """Return a new `Tunable` of each operation, by the operation's name."""
+    """Return a new `Tunable`, the tuner's interface to an operation, of each operation by name."""
     by_operation: dict[str, Tunable[Any]] = {}
     for operation in operations:
         module, name = _DECLARED[operation].split(":")

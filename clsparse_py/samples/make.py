@@ -118,7 +118,7 @@ def _primes(n: int) -> list[int]:
 def trefethen(n: int = 1000) -> sp.csr_array:
     """Return Trefethen's matrix: the first n primes on the diagonal, 1 where row and column differ by a power of two."""
     distances = [1 << bit for bit in range(n.bit_length()) if 1 << bit < n]
-    # Every one of the first 1000 primes is below 8000.
+    # The first 1000 primes are all below 8000.
     diagonals = [np.array(_primes(8000)[:n], float), *(np.ones(n - d) for d in distances for _ in (0, 1))]
     return sp.csr_array(sp.diags_array(diagonals, offsets=[0, *(sign * d for d in distances for sign in (1, -1))]))
 
@@ -137,7 +137,7 @@ def divisibility(n: int = 2000) -> sp.coo_array:
     return sp.coo_array((np.ones(row.size), (row, col)), shape=(n, n))
 
 
-#: The function, the field, the symmetry and the comment of every sample file by name.
+#: Function, and Matrix Market field, symmetry and comment, of every file of a sample matrix, by name.
 SAMPLES: dict[str, tuple[Callable[[], sp.sparray], str, str, str]] = {
     "karate": (karate, "pattern", "symmetric", "social network: friendships in a karate club"),
     "plate": (plate, "real", "symmetric", "finite elements: elastic plate with a hole"),
@@ -149,11 +149,11 @@ SAMPLES: dict[str, tuple[Callable[[], sp.sparray], str, str, str]] = {
 
 
 def main() -> None:
-    """Write the files of all sample matrices."""
+    """Write the compressed Matrix Market files of all sample matrices."""
     for name, (make, field, symmetry, comment) in SAMPLES.items():
         text = io.BytesIO()
         scipy.io.mmwrite(text, make(), comment=comment, field=field, symmetry=symmetry)
-        # Without a time stamp the same matrix gives the same file.
+        # The compressed file has no time stamp, so that the same matrix gives the same file.
         (Path(__file__).parent / f"{name}.mtx.gz").write_bytes(gzip.compress(text.getvalue(), 9, mtime=0))
 
 
