@@ -49,22 +49,22 @@ __all__ = [
     "require_reversed",
 ]
 
-#: The names of the formats that live on the device.
+#: Names of the formats of sparse arrays that live on an OpenCL device; dia, lil and dok arrays are SciPy's, on the host.
 ON_DEVICE = ("csr", "csc", "coo", "bsr")
 _Class = TypeVar("_Class")
-#: The array classes, by format and by whether their arrays have one dimension.
+#: Sparse array classes of this package, by the name of the format and by whether arrays of the class have one dimension.
 _CLASSES: dict[tuple[str, bool], Any] = {}
 
 
 def class_of_format(name: str, *, one_dimensional: bool = False) -> Any:
-    """Return the array class of a format of `ON_DEVICE`, or the class of its one-dimensional arrays."""
+    """Return the sparse array class of a format of `ON_DEVICE`, such as "csr", or the class of its one-dimensional arrays."""
     if name == "bsr":
-        importlib.import_module("clsparse_py._arrays.bsr")  # few processes use it; the import registers its class
+        importlib.import_module("clsparse_py._arrays.bsr")  # few processes use `bsr_array`, which the import registers
     return _CLASSES[name, one_dimensional]
 
 
 def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
-    """Return a sparse array, ours or SciPy's, as one of this package: of the same format or, for dia, lil and dok, CSR."""
+    """Return a sparse array, ours or SciPy's, as one of this package: in its own format or, for dia, lil and dok, in CSR form."""
     if isinstance(value, SparseArray):
         return value
     name = value.format if value.format in ON_DEVICE else "csr"
@@ -73,7 +73,7 @@ def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
 
 
 def combine_with_scipy(name: str, A: SparseArray, other: Any) -> Any:
-    """Return the result of A's reflected operator ``name``, such as ``__radd__``, for a sparse array of SciPy, in its format."""
+    """Return the result of A's reflected operator ``name``, such as ``__radd__``, for a SciPy array, in that array's format."""
     if name == "__rmul__" and isinstance(other, scipy.sparse.spmatrix):
         name = "__rmatmul__"  # `*` of SciPy's matrices is the product of matrices
     if name == "__radd__" and other.format == "dia":
@@ -82,7 +82,7 @@ def combine_with_scipy(name: str, A: SparseArray, other: Any) -> Any:
 
 
 def dense_operand_of(other: Any) -> Any:
-    """Return a dense operand of @ as an array of one or two dimensions; None for other objects, which Python asks in turn.
+    """Return a dense operand of ``A @ x`` as an array of one or two dimensions; None for an object that Python asks in turn.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def dense_operand_of(other: Any) -> Any:
 
 
 def cast_target(current: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
-    """Return the dtype that values are to be converted to.
+    """Return the NumPy dtype that `astype` converts values to: the supported dtype that the argument ``dtype`` names.
 
     Raises
     ------
@@ -152,9 +152,9 @@ class SparseArray(InPlace, Sparse):
 
     _format: ClassVar[str]
     _vector_type: coo_array  # for type checkers: see `annotations.HasVectorType`
-    # The priority of the operators, above NumPy's and PyOpenCL's arrays.
+    # Priority of a sparse array's operators, above the priority of the operators of NumPy's and PyOpenCL's arrays.
     __array_priority__ = 200.0
-    #: Most entries that are printed; an array may have a number of its own, as SciPy's may.
+    #: Most entries of a sparse array that are printed; as in SciPy, an array may have a number of its own.
     maxprint: int = 50
     # Sparse arrays are unhashable, as SciPy's and NumPy's are: `==` compares entries.
     __hash__ = None  # type: ignore[assignment] # the way to say so
@@ -169,17 +169,17 @@ class SparseArray(InPlace, Sparse):
             for dimensions in (False, True) if one_dimensional is None else (one_dimensional,):
                 _CLASSES.setdefault((cls._format, dimensions), cls)
 
-    # ---- members that formats define
+    # ---- members that the class of each format defines
 
     @property
     @abc.abstractmethod
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
+        """The dtype of the array's values."""
 
     @property
     @abc.abstractmethod
     def queue(self) -> cl.CommandQueue:
-        """The queue on which operations run, unless a dense operand on the device has another."""
+        """The queue on which operations on the array run, unless a dense operand on the device has another queue."""
 
     @property
     @abc.abstractmethod
@@ -188,42 +188,42 @@ class SparseArray(InPlace, Sparse):
 
     @abc.abstractmethod
     def get(self) -> Any:
-        """Return the array as SciPy's array of the same format, with memory of its own."""
+        """Return a copy of the array on the host: SciPy's array of the same format, with memory of its own."""
 
     @abc.abstractmethod
     def copy(self) -> Self:
-        """Return an array with device arrays of its own."""
+        """Return a copy of the sparse array, with device arrays of its own."""
 
     @abc.abstractmethod
     def _alias(self) -> Self:
-        """Return another array over the same device arrays."""
+        """Return another sparse array object over the same device arrays as this array."""
 
     @abc.abstractmethod
     def _as_csr(self) -> csr_array:
-        """Return the array in CSR form with two dimensions, which is not to be changed: it is cached until the array changes."""
+        """Return the array's cached CSR form with two dimensions, which callers do not change; changes to the array drop it."""
 
     def _times(self, dense: Any) -> Any:
-        """Return the product ``A @ dense``."""
+        """Return the product ``A @ dense`` of the sparse array A and a dense vector or matrix."""
         return self._as_csr()._times(dense)
 
     def _dense_times(self, dense: Any) -> Any:
-        """Return the product ``dense @ A`` of operands whose shapes match."""
+        """Return the product ``dense @ A`` of a dense vector or matrix and the sparse array A, whose shapes match."""
         return self._as_csr()._dense_times(dense)
 
     def _times_sparse(self, other: SparseArray) -> Any:
-        """Return the product ``A @ other`` for a sparse array of this package."""
+        """Return the product ``A @ other`` of the sparse array A and another sparse array of this package."""
         return self._as_csr()._times_sparse(other)
 
     # ---- attributes
 
     @property
     def format(self) -> str:
-        """The name of the format: "csr", "csc", "coo" or "bsr"."""
+        """The name of the array's format: "csr", "csc", "coo" or "bsr"."""
         return self._format
 
     @property
     def context(self) -> cl.Context:
-        """The context of the queue."""
+        """The OpenCL context of the array's queue."""
         return self.queue.context
 
     @property
@@ -259,7 +259,7 @@ class SparseArray(InPlace, Sparse):
         """Return the array in COO form."""
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:  # noqa: A002 - SciPy's name for it
-        """Return the array in the format of a name; the array itself if it has that format, or if the name is None.
+        """Return the array converted to the format of a name; the array itself if it has that format, or if the name is None.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class SparseArray(InPlace, Sparse):
         return convert(copy=copy)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> coo_array | Self:
-        """Return the entries in another shape of as many places, as a `coo_array`; the array itself if it has that shape.
+        """Return the array's entries in another shape of as many places, as a `coo_array`; the array itself if it has that shape.
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class SparseArray(InPlace, Sparse):
     def toarray(self, *, out: cl_array.Array) -> cl_array.Array: ...
 
     def toarray(self, order: Any = None, out: Any = None) -> Any:
-        """Return the entries as a dense array; duplicates are summed.
+        """Return the sparse array as a dense array, in which duplicates are summed.
 
         Parameters
         ----------
@@ -373,7 +373,7 @@ class SparseArray(InPlace, Sparse):
     todense = toarray
 
     def _write_dense(self, out: cl_array.Array, order: Any) -> Any:
-        """Write the entries into a dense array on the device, and return that array."""
+        """Write the sparse array's entries into a dense array on the device, and return the dense array."""
         if order is not None:
             raise ValueError("order: cannot be given beside out")
         if out.shape != self.shape or out.dtype != self.dtype:
@@ -414,7 +414,7 @@ class SparseArray(InPlace, Sparse):
             return self._times_sparse(other)
         dense = dense_operand_of(other)
         if dense is None:
-            # SciPy's LinearOperator would make an array of A. If its module is not imported, ``other`` is no such operator.
+            # A LinearOperator's own operator would make an array of A. Without SciPy's module, ``other`` is no LinearOperator.
             linalg = sys.modules.get("scipy.sparse.linalg")
             is_operator = linalg is not None and isinstance(other, linalg.LinearOperator)
             return linalg.aslinearoperator(self) @ other if linalg is not None and is_operator else NotImplemented
@@ -462,28 +462,28 @@ class SparseArray(InPlace, Sparse):
         return self * other if np.isscalar(other) else self @ other  # type: ignore[operator] # of each format
 
     def matvec(self, x: Any) -> Any:
-        """Return the product ``A @ x`` for a vector x of n entries, or of n x 1, whose shape the result has.
+        """Return the product ``A @ x`` of an m x n matrix A and a vector x, of shape (n,) or (n, 1): of shape (m,) or (m, 1).
 
         With `matvec`, `rmatvec`, `matmat` and `rmatmat`, the array serves all of `scipy.sparse.linalg`.
         """
         return self @ x
 
     def rmatvec(self, x: Any) -> Any:
-        """Return the product ``A.conj().T @ x`` for a vector x of m entries, or of m x 1; the CSR that it needs is cached."""
+        """Return the product ``A.conj().T @ x`` of an m x n matrix A and a vector x of m entries; a CSR form for it is cached."""
         if self.dtype.kind != "c":
             return self._transposed_times(x)
         return _conjugate(self._transposed_times(_conjugate(x)))
 
     def _transposed_times(self, x: Any) -> Any:
-        """Return the product ``A.T @ x`` as ``x @ A``."""
+        """Return the product ``A.T @ x`` of the transposed array and a dense x, computed as ``x @ A``."""
         return x @ self if np.ndim(x) == 1 else (x.T @ self).T
 
     def matmat(self, X: Any) -> Any:
-        """Return the product ``A @ X`` for a matrix X of n rows."""
+        """Return the product ``A @ X`` of an m x n matrix A and a dense matrix X of n rows."""
         return self @ X
 
     def rmatmat(self, X: Any) -> Any:
-        """Return the product ``A.conj().T @ X`` for a matrix X of m rows; the CSR that it needs is cached."""
+        """Return the product ``A.conj().T @ X`` of an m x n matrix A and a dense X of m rows; a CSR form for it is cached."""
         return self.rmatvec(X)
 
     # ---- NumPy's functions
@@ -541,7 +541,7 @@ class SparseArray(InPlace, Sparse):
             return boxed
 
     def _refuse_number(self, name: str = "A") -> NoReturn:
-        """Raise a TypeError that names `get` and `toarray`, which return arrays of the host."""
+        """Raise the TypeError for a conversion of a sparse array to a number or NumPy array; it names `get` and `toarray`."""
         reason = f"is a {self.format}_array on a device, where NumPy does not compute"
         raise TypeError(f"{name}: {reason}: A.get() returns it as SciPy's, A.toarray() as NumPy's")
 
@@ -563,10 +563,10 @@ class SparseArray(InPlace, Sparse):
 
     @abc.abstractmethod
     def _index_dtype(self) -> np.dtype[Any]:
-        """Return the dtype of the indices."""
+        """Return the dtype of the array's indices: int32 or int64."""
 
     def _n_stored(self) -> int:
-        """Return the number of stored values, without a check of the structure."""
+        """Return the number of the array's stored values, without a check of the structure."""
         return int(self.data.size)
 
     def __str__(self) -> str:
@@ -576,11 +576,11 @@ class SparseArray(InPlace, Sparse):
         return str(host)
 
     def _shape_as_text(self) -> str:
-        """Return the shape as text, such as "3 x 4"."""
+        """Return the shape of the array as text, such as "3 x 4"."""
         return " x ".join(map(str, self.shape))
 
     def _print_at_most(self, maxprint: int | None) -> None:
-        """Set the most entries that are printed, unless ``maxprint`` is None."""
+        """Set how many entries of the array are printed at most, unless ``maxprint`` is None."""
         if maxprint is not None:
             self.maxprint = operator.index(maxprint)
 
@@ -592,7 +592,7 @@ class SparseArray(InPlace, Sparse):
         kind = f"{self.dtype} values, {self._index_dtype()} indices"
         shown = self._shape_as_text() if self.ndim == 2 else f"length {self.shape[0]}"
         name = self.queue.device.name
-        # Packages that do not know the class put its text into their errors.
+        # The text names `get`, as packages that know no sparse arrays of a device put the text of `repr` into their errors.
         where = f"on {name}; get() copies it to the host"
         return f"<{self.format}_array of {shown}, {self._n_stored()} stored entries, {kind}, {where}>"
 
@@ -605,22 +605,22 @@ class SparseArray(InPlace, Sparse):
 
 
 def _load(format: str, host: Any, device: str) -> SparseArray:  # noqa: A002, ARG001 - the name is there to be read in a pickle
-    """Return a pickled array on the default queue."""
+    """Return the sparse array that was pickled: a copy, on the default queue's device, of the SciPy array in the pickle."""
     array: SparseArray = class_of_format(format, one_dimensional=host.ndim == 1)(host, copy=True)
     return array
 
 
 def _conjugate(values: Any) -> Any:
-    """Return the conjugates of a NumPy or device array."""
+    """Return the complex conjugates of the values of a NumPy or device array."""
     return values.conj() if isinstance(values, cl_array.Array) else np.conj(values)
 
 
 def _describe_call(method: str, options: Mapping[str, Any]) -> str:
-    """Return the method and the options of a call of a ufunc as text; "" for a plain call."""
+    """Return the method and the options of a call of a NumPy ufunc as text for an error; "" for a plain call."""
     return ("" if method == "__call__" else f".{method}") + (f" with {', '.join(options)}" if options else "")
 
 
-#: The axes in NumPy's call of ``np.matmul`` for ``x @= A``: for a matrix x, and for a vector x.
+#: Values of the argument ``axes`` in NumPy's call of ``np.matmul`` for ``x @= A``: for a matrix x, and for a vector x.
 _AXES_IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["coo_array"]
 
-#: Names of the coordinate arrays, by the number of dimensions.
+#: Names of a `coo_array`'s coordinate arrays, by the array's number of dimensions.
 _NAMES = {1: ("col",), 2: ("row", "col")}
 
 
@@ -130,7 +130,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         names = _NAMES[len(coordinates)]
         numbers = dict(zip(names, coordinates, strict=True))
         placed, shape = place_coordinates(queue, numbers, own_shape, copy=copy, check=check, n=values.size)
-        # An array over shared arrays is not marked as canonical, as in SciPy.
+        # A `coo_array` that shares the device arrays of ``arg1`` is not marked as canonical, as in SciPy.
         self._hold(queue, shape, placed, data, is_canonical=is_canonical and (copy or is_own or not is_sparse(arg1)))
         self._print_at_most(maxprint)
 
@@ -152,19 +152,20 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         *,
         is_canonical: bool,
     ) -> None:
-        """Set the coordinates and the values of a new array."""
+        """Set the queue, the shape, the coordinates and the values of a new `coo_array`."""
         self._queue, self._shape = queue, shape
         self._context: cl.Context = queue.context  # a queue may not keep its context alive: quirk 9
         self._become(coordinates, data, is_canonical=is_canonical)
 
     def _become(self, coordinates: tuple[cl_array.Array, ...], data: cl_array.Array, *, is_canonical: bool) -> None:
-        """Replace the coordinates and the values of the array."""
+        """Replace the coordinates and the values of the `coo_array`, and drop its cached CSR form."""
         self._coords, self._data, self._canonical = coordinates, data, is_canonical
         self._csr: csr_array | None = None
         self._checked = True
 
     @override
     def _alias(self) -> Self:
+        """Return another `coo_array` over the same device arrays, with the same cached CSR form."""
         alias = self._with_values(self._data)
         alias._csr = self._csr
         return alias
@@ -174,17 +175,17 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     @property
     @override
     def shape(self) -> tuple[int, ...]:
-        """The numbers of rows and columns, or the length."""
+        """The array's numbers of rows and columns, or its length."""
         return self._shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
+        """The dtype of the array's values."""
         return np.dtype(self._data.dtype)
 
     @property
     def queue(self) -> cl.CommandQueue:
-        """The queue on which operations on the array run, unless a dense operand on the device has another."""
+        """The queue on which operations on the array run, unless a dense operand on the device has another queue."""
         return self._queue
 
     @property
@@ -195,7 +196,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @property
     def data(self) -> cl_array.Array:
-        """The values, a device array of ``nnz`` entries. May be set to another, NumPy's or the device's."""
+        """The array's values, a device array of ``nnz`` entries. May be set to another, NumPy's or the device's."""
         return self._data
 
     @data.setter
@@ -208,7 +209,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @property
     def coords(self) -> tuple[cl_array.Array, ...]:
-        """The coordinates of entries along each axis, device arrays of int32 or int64, which may be replaced."""
+        """The coordinates of the stored entries: for each axis a device array of int32 or int64, which may be replaced."""
         return self._coords
 
     @coords.setter
@@ -223,7 +224,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @property
     def row(self) -> cl_array.Array:
-        """The row of each entry; zeros if the array has one dimension."""
+        """The row of each stored entry, a device array; zeros if the array has one dimension."""
         return self._coords[0] if self.ndim == 2 else self._make_row_zeros()
 
     @row.setter
@@ -235,7 +236,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @property
     def col(self) -> cl_array.Array:
-        """The column of each entry."""
+        """The column of each stored entry, a device array."""
         return self._coords[-1]
 
     @col.setter
@@ -250,11 +251,11 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @has_canonical_format.setter
     def has_canonical_format(self, is_canonical: bool) -> None:
-        """Declare the format canonical or not."""
+        """Declare the entries sorted and without duplicates (canonical), or not."""
         self._canonical = bool(is_canonical)
 
     def _make_row_zeros(self) -> cl_array.Array:
-        """Return a device array with a row 0 for each entry."""
+        """Return the rows of a one-dimensional array's entries: a device array of zeros."""
         n = self._data.size
         zeros = allocate(self._queue, "rows", n, self._coords[0].dtype)
         if n:
@@ -264,7 +265,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return zeros
 
     def _require_valid(self) -> None:
-        """Check the coordinates and values that were set since the last check."""
+        """Check the array's coordinates and values, if some of them were set since the last check."""
         if self._checked:
             return
         n, numbers = int(self._data.size), dict(zip(_NAMES[self.ndim], self._coords, strict=True))
@@ -295,18 +296,18 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         self._become(coordinates, data, is_canonical=True)
 
     def _has_many_rows(self) -> bool:
-        """Return whether the array has so many rows that entries are sorted by flat positions, not row by row."""
+        """Return whether the array has so many more rows than entries that entries are sorted by flat (row-major) positions."""
         limits = Thresholds.of(describe(self._queue.device))
         if self.ndim == 1 or self._shape[0] <= max(limits.min_rows_by_entries * self._data.size, limits.min_many_rows):
             return False
         return 0 < math.prod(self._shape) <= np.iinfo(np.int64).max
 
     def _flatten(self) -> Self:
-        """Return the array with one dimension, its flat positions counted row by row."""
+        """Return the array's entries as an array of one dimension, at their flat positions in row-major order."""
         return self._reshaped((math.prod(self._shape),), "C")
 
     def _sort_to_csr(self, *, by_column: bool) -> Parts:
-        """Return the CSR arrays of the entries or, ``by_column``, of the transposed; one dimension is a row."""
+        """Return the CSR arrays of the entries or, ``by_column``, of the transposed array; an array of one dimension is a row."""
         self._require_valid()
         if self.ndim == 1:
             return sort_entries(self._queue, self._data, self._make_row_zeros(), self._coords[0], (1, self._shape[0]))
@@ -326,7 +327,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def copy(self) -> Self:
-        """Return an array with device arrays of its own."""
+        """Return a copy of the array, with device arrays of its own."""
         coordinates = tuple(copied(self._queue, "coordinates", coordinate) for coordinate in self._coords)
         return self._with_values(copied(self._queue, "data", self._data), coordinates)
 
@@ -341,7 +342,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return result
 
     def _with_values(self, values: cl_array.Array, coordinates: tuple[cl_array.Array, ...] | None = None) -> Self:
-        """Return an array of other values with the coordinates of this array, or with copies of them, ``coordinates``."""
+        """Return a `coo_array` of other values at the coordinates of this array, or at their copies, ``coordinates``."""
         array = self.over(self._queue, self._shape, coordinates or self._coords, values)
         array._canonical, array._checked = self._canonical, self._checked
         return array
@@ -354,7 +355,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return self.transpose()
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Self:
-        """Return the array with its axes in another order; by default reversed.
+        """Return the array with its axes in another order, by default the reverse.
 
         Parameters
         ----------
@@ -419,11 +420,11 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def tocoo(self, copy: bool = False) -> Self:
-        """Return the array itself or, with ``copy``, one with device arrays of its own."""
+        """Return the array itself or, with ``copy``, a copy with device arrays of its own."""
         return self.copy() if copy else self
 
     def _reshaped(self, shape: tuple[int, ...], order: str) -> Self:
-        """Return the entries in another shape of as many places."""
+        """Return the array's entries as a `coo_array` of another shape with as many places; ``order`` is that of `reshape`."""
         self._require_valid()
         if math.prod(shape) > np.iinfo(np.int64).max:
             raise ValueError(f"shape: {self._shape} has more places than 63 bits number")
@@ -441,14 +442,17 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _compressed(self) -> tuple[csr_array, bool]:
+        """Return the CSR form that is indexed in place of the array, and False, as it is not the transposed."""
         return self._as_csr(), False
 
     @override
     def _to_change(self) -> tuple[csr_array, bool]:
+        """Return the CSR form to which values are assigned in place of the array, and False, as it is not the transposed."""
         return self._as_csr()._alias(), False
 
     @override
     def _apply_change(self, A: csr_array) -> None:
+        """Take over the entries of A, the CSR form to which values were assigned, as coordinates and values."""
         n_rows, n_columns = A.shape
         is_flat = self.ndim == 1
         self._shape = (n_columns,) if is_flat else (n_rows, n_columns)
@@ -457,6 +461,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _prepare_for(self, shape: tuple[int, ...]) -> None:
+        """Change the number of dimensions of the array in place, before the array is resized to ``shape``."""
         if len(shape) == 2:
             columns = max(shape[1], 1)
             self.resize(-(-self._shape[0] // columns) * columns)
@@ -468,6 +473,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _of_compressed(self, rows: csr_array) -> Self:
+        """Return a selection from the array, which indexing made in CSR form as ``rows``, as a `coo_array`."""
         if self.ndim == 2:
             return rows.tocoo(copy=False)  # type: ignore[return-value] # a coo_array
         return self.over(rows.queue, rows.shape[1:], (rows.indices,), rows.data)
@@ -475,7 +481,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     # ---- operations
 
     def _cached_csr(self) -> csr_array:
-        """Return the array in CSR form, which is not to be changed: it is cached until the array changes."""
+        """Return the array's cached CSR form, which callers do not change; it is dropped when the array changes."""
         self._require_valid()
         if self._csr is None:
             self._csr = self.tocsr()
@@ -483,28 +489,32 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _as_csr(self) -> csr_array:
+        """Return the array's cached CSR form with two dimensions, which callers do not change."""
         return self._cached_csr()._as_csr()
 
     def _csr_for_dense(self, dtype: np.dtype[Any]) -> csr_array:
-        """Return the CSR form for an operation with a dense operand of a dtype: duplicates are summed in the result's dtype."""
+        """Return the CSR form for an operation with a dense operand of a dtype; duplicates are summed in the result's dtype."""
         rows, wide = self._cached_csr(), np.result_type(self.dtype, dtype)
         is_exact = self.dtype.kind not in "biu" or wide == self.dtype or rows.nnz == self.nnz
         return rows if is_exact else self.astype(wide).tocsr()
 
     @override
     def _times(self, dense: Any) -> Any:
+        """Return the product ``A @ dense`` of the array A and a dense vector or matrix."""
         return self._csr_for_dense(dense.dtype)._times(dense)
 
     @override
     def _dense_times(self, dense: Any) -> Any:
+        """Return the product ``dense @ A`` of a dense vector or matrix and the array A."""
         return self._csr_for_dense(dense.dtype)._dense_times(dense)
 
     @override
     def _times_sparse(self, other: SparseArray) -> Any:
+        """Return the product ``A @ other`` of the array A and another sparse array of this package."""
         return self._cached_csr()._times_sparse(other)
 
     def tensordot(self, other: Any, axes: Any = 2) -> Any:
-        """Return the sums of products over some axes of the array and as many of another one.
+        """Return the tensor product of the array and ``other``, summed over some axes of both (a contraction).
 
         Parameters
         ----------
@@ -544,7 +554,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return self.tocsr().diagonal(k)
 
     def trace(self, offset: int = 0) -> Any:
-        """Return the sum of the values on a diagonal, which is counted as by `diagonal`."""
+        """Return the sum of the values on a diagonal; ``offset`` is the number k of `diagonal`."""
         return self.tocsr().trace(offset)
 
     def nonzero(self) -> tuple[np.ndarray[Any, Any], ...]:
@@ -555,7 +565,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation entry by entry: a `coo_array`, if the operation changes stored values alone."""
+        """Return the result of an elementwise operation: a `coo_array`, if the operation changes stored values alone."""
         of_values = name in OF_VALUES or (name in BY_SCALAR and is_scalar(arguments[0]))
         if not of_values and name not in OF_SUMS:
             is_dense_sum = name in ("__add__", "__radd__") and isinstance(arguments[0], (np.ndarray, cl_array.Array))
@@ -574,19 +584,19 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _values_as_row(self) -> csr_array:
         """Return a matrix of one row with the array's stored values, for operations that read values alone."""
         self._require_valid()
-        # Operations on values never read the structure, whose arrays only have the right number of entries.
+        # The structure's arrays only have the right number of entries: operations on values alone never read the structure.
         indices, shape = self._coords[-1], (1, max(1, math.prod(self._shape)))
         structure = Structure.canonical(self._queue, shape, indices, indices)
         return csr_array.assembled(structure, self._data)
 
     @override
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a reduction along an axis, which the CSR form does."""
+        """Return the result of the reduction ``name``, such as a sum, along an axis, computed from the CSR form."""
         if name == "getnnz" and axis is None:
             return self.nnz
         A = self
         if not self._canonical and self.dtype.kind in "biu" and (name == "mean" or (name == "sum" and axis is not None)):
-            # SciPy sums duplicates in the dtype of the result.
+            # Before a reduction, duplicates are summed in the dtype of the reduction's result, as in SciPy.
             A = self.astype(np.float64 if name == "mean" else np.zeros(0, self.dtype).sum().dtype)
         along = axis_of(axis)
         if along is None and A._has_many_rows():
@@ -604,11 +614,12 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:
+        """Return the dtype of the coordinates: int32 or int64."""
         return np.dtype(self._coords[0].dtype)
 
 
 def _is_coo_in_scipy(name: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether SciPy's result of an operation is in COO form, to which the CSR result is then converted."""
+    """Return whether SciPy's result of the elementwise operation ``name`` is in COO form, to which a CSR result is converted."""
     if not arguments or not is_scalar(arguments[0]):
         return False
     if name in ("maximum", "minimum"):
@@ -625,7 +636,7 @@ def _shape_of(shape: Any) -> tuple[int, ...]:
 def _parse_entries(
     arg1: Any, shape: tuple[int, ...] | None, dtype: Any
 ) -> tuple[Any, tuple[Any, ...], tuple[int, ...] | None, bool]:
-    """Return the values and coordinates of a first argument, its shape if known, and whether its entries are known canonical."""
+    """Return values, coordinates and, if known, shape of a constructor's ``arg1``, and whether entries are known canonical."""
     if isinstance(arg1, SparseArray) or scipy.sparse.issparse(arg1):
         entries = arg1.tocoo(copy=False)
         if entries.ndim > 2:

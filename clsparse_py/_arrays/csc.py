@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["csc_array"]
 
-#: Names of elementwise products, whose operands are broadcast.
+#: Names of the operators and the method for elementwise products, whose operands are broadcast.
 _PRODUCTS = ("multiply", "__mul__", "__rmul__")
-#: Operations whose dense results are made row by row, as SciPy's; SciPy's dense sums may be in the order of columns.
+#: Names of elementwise operations whose dense results are in C order (row by row), as in SciPy; dense sums may not be.
 _DENSE = (
     "__sub__", "__rsub__", "maximum", "minimum", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__truediv__",
 )  # fmt: skip
@@ -118,21 +118,21 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @classmethod
     def over(cls, transposed: csr_array) -> Self:
-        """Return the transposed view of a `csr_array`, which the view owns: nobody else may change that array."""
+        """Return the transposed of a `csr_array` as a `csc_array` over its arrays; nobody else may change the `csr_array`."""
         array = object.__new__(cls)
         array._columns = transposed
         return array
 
     @classmethod
     def _from_rows(cls, rows: csr_array) -> Self:
-        """Return a matrix that a product made in CSR form; the CSC form is made when an operation asks for it."""
+        """Return the `csc_array` of a product that SpGEMM made in CSR form; the CSC form is made when an operation needs it."""
         array = object.__new__(cls)
         array._columns, array._rows = None, rows
         return array
 
     @property
     def _t(self) -> csr_array:
-        """The transposed matrix in CSR form, which has the arrays of this one's CSC form."""
+        """The transposed matrix in CSR form, which has the same device arrays as this matrix in CSC form."""
         if self._columns is None:
             assert self._rows is not None
             self._columns = transpose(self._rows)
@@ -141,11 +141,12 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @property
     def _either(self) -> csr_array:
-        """The matrix or its transposed, in CSR form: the one that needs no conversion."""
+        """The matrix or the transposed matrix in CSR form, whichever is there without a conversion."""
         return self._t if self._rows is None else self._rows
 
     @override
     def _alias(self) -> Self:
+        """Return another `csc_array` over the same device arrays as this one."""
         return self.over(self._t._alias())
 
     # ---- attributes
@@ -161,12 +162,12 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
+        """The dtype of the matrix's values."""
         return self._either.dtype
 
     @property
     def queue(self) -> cl.CommandQueue:
-        """The queue on which operations on the matrix run, unless a dense operand on the device has another."""
+        """The queue on which operations on the matrix run, unless a dense operand on the device has another queue."""
         return self._either.queue
 
     @property
@@ -176,7 +177,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @property
     def data(self) -> cl_array.Array:
-        """The values, a device array of ``nnz`` entries. May be set to another, as for `csr_array.data`."""
+        """The matrix's values, a device array of ``nnz`` entries. May be set to another, as for `csr_array.data`."""
         return self._t.data
 
     @data.setter
@@ -211,7 +212,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @has_sorted_indices.setter
     def has_sorted_indices(self, is_sorted: bool) -> None:
-        """Declare the rows of columns sorted or not."""
+        """Declare the row indices of each column sorted, or not."""
         self._t.has_sorted_indices = is_sorted
 
     @property
@@ -221,7 +222,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @has_canonical_format.setter
     def has_canonical_format(self, is_canonical: bool) -> None:
-        """Declare the format canonical or not."""
+        """Declare the row indices of each column sorted and without duplicates (canonical), or not."""
         self._t.has_canonical_format = is_canonical
 
     # ---- methods that change the array in place, and copies
@@ -235,7 +236,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         self._t.sum_duplicates()
 
     def eliminate_zeros(self) -> None:
-        """Remove explicit zeros in place."""
+        """Remove explicit zeros from the matrix, in place."""
         self._t.eliminate_zeros()
 
     def prune(self) -> None:
@@ -252,7 +253,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def copy(self) -> Self:
-        """Return a matrix with arrays of its own."""
+        """Return a copy of the matrix, with device arrays of its own."""
         return self.over(self._t.copy())
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
@@ -285,7 +286,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def tocsc(self, copy: bool = False) -> csc_array:
-        """Return the matrix itself or, with ``copy``, one with arrays of its own."""
+        """Return the matrix itself or, with ``copy``, a copy with device arrays of its own."""
         return self.copy() if copy else self
 
     @override
@@ -295,26 +296,31 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _as_csr(self) -> csr_array:
+        """Return the matrix in cached CSR form, which callers do not change."""
         return self._t._transposed() if self._rows is None else self._rows
 
     # ---- indexing
 
     @override
     def _compressed(self) -> tuple[csr_array, bool]:
+        """Return the CSR form of the transposed matrix, which is indexed in place of the matrix, and True for "transposed"."""
         return self._t, True
 
     @override
     def _of_compressed(self, rows: csr_array) -> Self:
+        """Return a selection from the matrix, which indexing made in CSR form and transposed as ``rows``, as a `csc_array`."""
         return self.over(rows)
 
     # ---- products
 
     @override
     def _dense_times(self, dense: Any) -> Any:
+        """Return the product ``dense @ A`` of a dense vector or matrix and A, computed by the transposed matrix in CSR form."""
         return self._t._times(dense) if dense.ndim == 1 else self._t._times(dense.T).T
 
     @override
     def _times_sparse(self, other: SparseArray) -> Any:
+        """Return the product ``A @ other`` of A and another sparse array of this package: SpGEMM."""
         if other.ndim == 1:
             return self._as_csr()._times_sparse(other)
         if isinstance(other, csc_array):
@@ -328,7 +334,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         return self._t.diagonal(-k)
 
     def trace(self, offset: int = 0) -> Any:
-        """Return the sum of the values on a diagonal, which is counted as by `diagonal`."""
+        """Return the sum of the values on a diagonal; ``offset`` is the number k of `diagonal`."""
         return self._t.trace(-offset)
 
     def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -337,14 +343,14 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation entry by entry, which the transposed matrix does with transposed operands."""
+        """Return the result of an elementwise operation, which the transposed CSR matrix does with transposed operands."""
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
         if name not in _PRODUCTS and arguments and is_sparse(arguments[0]) and arguments[0].ndim == 1:
-            # A vector is broadcast along rows, in which case `csr_array` decides.
+            # A one-dimensional sparse operand is broadcast along rows: the CSR form of the matrix does the operation.
             return result_of(self._as_csr(), name, *arguments, **named)
         if name in _DENSE and not is_scalar(arguments[0]) and is_sparse(arguments[0]) == (name == "__truediv__"):
-            # A dense result is made row by row: the transposed matrix would make it column by column.
+            # A dense result is made row by row by the CSR form: the transposed matrix would make it column by column.
             return result_of(self._as_csr(), name, *arguments, **named)
         turned = {key: _transpose_operand(argument) for key, argument in named.items()}
         result = result_of(self._t, name, *map(_transpose_operand, arguments), **turned)
@@ -355,10 +361,10 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a reduction, which the transposed matrix does along the other axis."""
+        """Return the result of a reduction along an axis, which the transposed matrix does in CSR form along the other axis."""
         along = axis_of(axis)
         if along is None and name.startswith("arg"):
-            # Flat positions of entries count row by row.
+            # The flat positions that `argmax` and `argmin` return count places row by row, as in the CSR form.
             return getattr(self._as_csr(), name)(None, *arguments, **named)
         return getattr(self._t, name)(None if along is None else 1 - along, *arguments, **named)
 
@@ -379,10 +385,12 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:
+        """Return the dtype of the matrix's indices: int32 or int64."""
         return self._either._index_dtype()
 
     @override
     def _n_stored(self) -> int:
+        """Return the number of the matrix's stored values, without a check of the structure."""
         return self._either._n_stored()
 
 
@@ -400,7 +408,7 @@ def _transpose_operand(operand: Any) -> Any:
 def _make_transposed(
     arg1: Any, shape: tuple[Any, ...] | None, dtype: Any, *, copy: bool, queue: cl.CommandQueue | None, check: bool
 ) -> csr_array:
-    """Return the transposed, in CSR form, of a constructor's first argument; ``shape`` is the transposed matrix's."""
+    """Return the transposed of the matrix that a constructor's ``arg1`` describes, in CSR form; ``shape`` is the result's."""
     if isinstance(arg1, SparseArray) or scipy.sparse.issparse(arg1):
         columns = arg1.asformat("csc", copy=copy)
         arg1, copy = columns._t if isinstance(columns, csc_array) else columns.T, False
@@ -418,7 +426,7 @@ def _make_transposed(
 
 
 def _from_coordinates(data: Any, coordinates: Any, shape: Any, dtype: Any, queue: cl.CommandQueue | None) -> csr_array:
-    """Return the transposed, in CSR form, of a matrix given by coordinates; ``shape`` is the transposed matrix's."""
+    """Return the transposed of a matrix that is given by coordinates, in CSR form; ``shape`` is the shape of the result."""
     values = vector("data", data, dtype)
     row, col = (index_vector(*named) for named in zip(("row", "col"), coordinates, strict=True))
     queue = queue_for((values, row, col), queue)

@@ -118,7 +118,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         array_class = class_of_format("csr", one_dimensional=True) if is_one_dimensional(arg1, shape) else cls
         if issubclass(array_class, cls):
             return object.__new__(array_class)  # type: ignore[no-any-return] # csr_vector is a csr_array
-        # Python calls __init__ for instances of ``cls`` only, which is a class that a user derived here.
+        # ``cls`` is a class that a user derived, and ``array_class`` no subclass of ``cls``: Python would not call its __init__.
         return array_class(arg1, shape, *options, **named)
 
     if TYPE_CHECKING:
@@ -147,11 +147,13 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:
+        """Set the structure and the values of a new `csr_array`, whose caches are empty."""
         super()._hold(structure, data)
         self._transpose_cache, self._plan, self._set_arrays = TransposeCache(), None, {}
 
     @override
     def _alias(self) -> Self:
+        """Return another `csr_array` over the same device arrays, with the same cached transposed matrix and plan."""
         alias = self.sharing(self)
         alias._transpose_cache, alias._plan = self._transpose_cache, self._plan
         return alias
@@ -175,6 +177,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
+        """Replace the structure and the values of the matrix, and empty its caches."""
         super()._become(structure, data)
         self._transpose_cache, self._plan, self._set_arrays = TransposeCache(), None, {}
 
@@ -204,7 +207,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         self.require_valid()
         (data, indices, indptr), facts_before = without_zeros(self.queue, self.parts), self.facts
         if indices is not self.indices:
-            # Without its zeros, a matrix that was not canonical may be: the facts are asked for anew.
+            # A matrix that was not canonical may be canonical without its zeros: the new structure starts without known facts.
             is_canonical = facts_before is not None and facts_before.canonical
             new_structure = Structure.canonical if is_canonical else Structure
             self._become(new_structure(self.queue, self._structure.shape, indices, indptr), data)
@@ -241,16 +244,17 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def _transposed(self) -> csr_array:
-        """Return the transposed matrix in CSR form, which is not to be changed: it is cached until A changes."""
+        """Return the cached CSR form of the transposed matrix, which callers do not change; it is dropped when A changes."""
         cache = self._transpose_cache
         if cache.transposed is None:
-            # The first transposition is made without the permutation, which costs more to make and to keep.
+            # The first transposition makes no permutation of the entries for later ones, which costs more to make and to keep.
             cache.transposed = self.transpose_plan()(self.data) if cache.again else transpose(self)
         transposed: csr_array = cache.transposed
         return transposed
 
     @override
     def _prepare_for(self, shape: tuple[int, ...]) -> None:
+        """Change the number of dimensions of the array in place, before the array is resized to ``shape``."""
         is_flat = len(shape) == 1
         if type(self) is not class_of_format("csr", one_dimensional=not is_flat):
             super()._prepare_for(shape)  # A is of a class that a user derived
@@ -260,12 +264,14 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def _vector(self, values: cl_array.Array, positions: cl_array.Array, n: int) -> coo_array:
+        """Return a one-dimensional `coo_array` of length n with values at positions, as reductions return it."""
         vector: coo_array = class_of_format("coo").over(self.queue, (n,), (positions,), values)
         vector.has_canonical_format = True
         return vector
 
     @override
     def _as_csr(self) -> csr_array:
+        """Return the matrix itself, which is in CSR form."""
         return self
 
     @override
@@ -278,7 +284,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def tocsr(self, copy: bool = False) -> csr_array:
-        """Return the matrix itself or, with ``copy``, one with arrays of its own."""
+        """Return the matrix itself or, with ``copy``, a copy with device arrays of its own."""
         return self.copy() if copy else self
 
     @override
@@ -308,7 +314,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def copy(self) -> Self:
-        """Return a matrix with arrays of its own."""
+        """Return a copy of the matrix, with device arrays of its own."""
         return self.assembled(*build_csr_parts(self, copy=True))
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
@@ -365,20 +371,23 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def _times(self, dense: Any) -> Any:
+        """Return the product ``A @ dense``: SpMM for a dense matrix, SpMV for a dense vector."""
         return spmm(self, dense) if len(dense.shape) == 2 else spmv(self, dense)
 
     @override
     def _dense_times(self, dense: Any) -> Any:
+        """Return the product ``dense @ A`` of a dense vector or matrix and A, computed by the cached transposed matrix."""
         A = self._transposed()
         return A._times(dense) if dense.ndim == 1 else A._times(dense.T).T
 
     @override
     def _times_sparse(self, other: SparseArray) -> Any:
+        """Return the product ``A @ other`` of A and another sparse array of this package: SpGEMM."""
         if other.ndim == 1:
             return _flatten_column(spgemm(self, other.tocsr().as_column()))
         return plain_product(self, other._as_csr())
 
-    # If the left operand is a sparse array of SciPy, the result has the format of SciPy's result.
+    # A reflected operator's result has the format of SciPy's result, if the left operand is a sparse array of SciPy.
 
     @override
     def __radd__(self, other: Any) -> Any:

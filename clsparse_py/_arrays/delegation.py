@@ -25,36 +25,36 @@ _Class = TypeVar("_Class")
 
 __all__ = ["ALONG", "BY_SCALAR", "ENTRYWISE", "NO_LISTS", "OF_SUMS", "OF_VALUES", "Delegating", "delegate", "result_of"]
 
-#: Operations entry by entry, whose other operand is an array or a scalar.
+#: Names of the elementwise operations (operators, methods, properties) that other formats delegate to `csr_array`.
 ENTRYWISE = (
     "__abs__", "__neg__", "__pos__", "__round__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__",
     "__truediv__", "__rtruediv__", "__pow__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "multiply", "maximum",
     "minimum", "power", "conj", "conjugate", "real", "imag", *UFUNCS,
 )  # fmt: skip
-#: Operators of a right operand (reflected operators), entry by entry.
+#: Names of the reflected elementwise operators, which Python calls on the right operand.
 REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
-#: Operations that change stored values one by one, duplicates included.
+#: Names of operations that change each stored value by itself, duplicates included, such as ``-A``.
 OF_VALUES = frozenset(("__neg__", "conj", "conjugate", "real", "imag"))
-#: Operations that change stored values one by one, after duplicates were summed.
+#: Names of operations that change each stored value by itself, after duplicates were summed, such as ``abs(A)``.
 OF_SUMS = frozenset(("__abs__", "__round__", "__pow__", "power", *UFUNCS))
-#: Operations that change stored values one by one if the other operand is a scalar.
+#: Names of operations that change each stored value by itself if the other operand is a scalar, such as ``A * 2``.
 BY_SCALAR = frozenset(("multiply", "__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
-#: Operators that take a list for no array, as in SciPy.
+#: Names of the operators that do not take a Python list as operand, as in SciPy.
 NO_LISTS = ("__add__", "__radd__", "__sub__", "__rsub__")
-#: Names of reductions, whose first argument is an axis.
+#: Names of the reductions that other formats delegate to `csr_array`; the first argument of a reduction is an axis.
 ALONG = ("sum", "mean", "max", "min", "nanmax", "nanmin", "argmax", "argmin", "getnnz", "count_nonzero")
 
 
 class Delegating(SparseArray):
-    """Base of the arrays that leave operations to a `csr_array`."""
+    """Base of the array classes of other formats, which leave elementwise operations and reductions to a `csr_array`."""
 
     @abc.abstractmethod
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of the operation ``name`` of `ENTRYWISE`."""
+        """Return the result of the elementwise operation ``name``, one of `ENTRYWISE`, on the array and the arguments."""
 
     @abc.abstractmethod
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of the reduction ``name`` of `ALONG`."""
+        """Return the result of the reduction ``name``, one of `ALONG`, along an axis of the array."""
 
     if TYPE_CHECKING:
 
@@ -104,13 +104,13 @@ class Delegating(SparseArray):
 
 
 def result_of(A: Any, name: str, *arguments: Any, **named: Any) -> Any:
-    """Return the result of an array's method, or the value of its property, of a name."""
+    """Return the result of the method ``name`` of a sparse array A or, if ``name`` is a property, the value of the property."""
     attribute = getattr(A, name)
     return attribute(*arguments, **named) if callable(attribute) else attribute
 
 
 def delegate(cls: type[Any]) -> None:
-    """Give an array class the methods of `csr_array` that it delegates, with their names, signatures and docstrings."""
+    """Give an array class delegates of `csr_array`'s elementwise operations and reductions, with signatures and docstrings."""
     for names, method in ((ENTRYWISE, "_entrywise"), (ALONG, "_along")):
         for name in names:
             of_csr = inspect.getattr_static(csr_array, name, None)
@@ -119,13 +119,13 @@ def delegate(cls: type[Any]) -> None:
 
 
 def _make_delegate(name: str, passing: str, of_csr: Any) -> Any:
-    """Return the method or property of an operation that calls the method ``passing`` with the operation's name."""
+    """Return the delegate of an operation: a method or property that calls the array's method ``passing`` with the name."""
     if isinstance(of_csr, property):
         return property(lambda self: getattr(self, passing)(name), doc=of_csr.__doc__)
 
     @functools.wraps(of_csr)
     def method(self: Any, *arguments: Any, **named: Any) -> Any:
-        """Delegate the operation; SciPy's sparse arrays come first in reflected operators."""
+        """Do the operation ``name`` by the array's `_entrywise` or `_along`, or with a SciPy array at its left as SciPy does."""
         if name in REFLECTED and scipy.sparse.issparse(arguments[0]):
             return combine_with_scipy(name, self, arguments[0])
         return getattr(self, passing)(name, *arguments, **named)

@@ -1,4 +1,4 @@
-"""Doors of arrays to SciPy: an operation whose plain kernels a driver refuses, too, is done by SciPy (see `plain`)."""
+"""Doors of arrays, their fallbacks to SciPy: SciPy does an operation whose plain kernels a driver refuses, too (see `plain`)."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ __all__ = ["doors", "on_scipy"]
 
 _Array = TypeVar("_Array", bound=type[Any])
 
-#: Members without a door: members of every object, attributes that launch nothing, and products, whose doors are in `_PRODUCTS`.
+#: Members without a door (a fallback to SciPy): those of every object, those that launch no kernel, and products.
 _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
 } - {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}  # fmt: skip
-#: Names of properties that SciPy's classes lack, as they are attributes of its arrays.
+#: Names of the properties for an array's parts, which SciPy's classes lack, as in SciPy each array has them as attributes.
 _PARTS = ("coords", "data", "indices", "indptr")
-#: SciPy's operators that take the place of the methods for products.
+#: Names of SciPy's operators that stand in for this package's methods for products, by the method's name.
 _PRODUCTS = {"_times": "__matmul__", "_dense_times": "__rmatmul__", "_times_sparse": "__matmul__"}
-#: Names of methods that change their array in place.
+#: Names of the methods that change a sparse array in place.
 _IN_PLACE = (
     "__imul__", "__itruediv__", "__setitem__", "eliminate_zeros", "prune", "resize", "setdiag", "sort_indices", "sum_duplicates",
 )  # fmt: skip
 
 
 def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of SciPy that takes and returns arrays of the device, with copies on the host, and takes a ``queue``."""
+    """Return a SciPy function as a function of device arrays: operands are copied to the host, sparse results to a ``queue``."""
 
     def call(*arguments: Any, queue: Any = None, **named: Any) -> Any:
         """Call the SciPy function with host copies of the arguments."""
@@ -46,7 +46,7 @@ def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def doors(cls: _Array) -> _Array:
-    """Give doors to the products of an array class, and to the members that SciPy's class of the same name has."""
+    """Give the methods of an array class doors (fallbacks to SciPy): products, and all members that SciPy's class has, too."""
     for name in (*dir(getattr(scipy.sparse, cls.__name__)), *_PARTS):
         member = inspect.getattr_static(cls, name, None)
         if isinstance(member, property) and member.fset is not None:
@@ -66,7 +66,7 @@ def doors(cls: _Array) -> _Array:
 
 
 def _set_property(cls: type[Any], name: str, of_class: property) -> None:
-    """Set a property of a class as if it stood in the class body: error messages have its name."""
+    """Set a property of a class as if it stood in the class body, so that error messages have the name of the property."""
     of_class.__set_name__(cls, name)  # type: ignore[attr-defined]
     setattr(cls, name, of_class)
 
@@ -75,18 +75,18 @@ def _method(name: str) -> Callable[..., Any]:
     """Return a function that calls the method ``name`` of its first argument, an array of SciPy."""
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:
-        """Call the method of an array."""
+        """Call the method ``name`` of A, an array of SciPy."""
         return getattr(A, name)(*arguments, **named)
 
     return call
 
 
 def _edit_on_host(cls: type[Any], name: str, change: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Return the host fallback of a method that works in place: SciPy edits a copy, which the array is then made of."""
+    """Return the host fallback of a method that changes an array in place: SciPy changes a copy, of which the array is remade."""
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:
-        """Change an array in place by SciPy's method."""
+        """Change the array A in place, by SciPy's method ``name`` or by ``change``, on a copy of the host."""
         host = A.get()
         method = getattr(host, name) if change is None else functools.partial(change, host, name)
         result = method(*map(on_host, arguments), **{key: on_host(argument) for key, argument in named.items()})
@@ -101,7 +101,7 @@ def _replace_constructor(cls: type[Any]) -> Callable[..., Any]:
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, queue: Any = None, check: bool = True, **named: Any) -> None:
-        """Construct an array by SciPy's constructor."""
+        """Construct the array A by SciPy's constructor, on the host."""
         queue = queue or queue_in(arguments)
         own_options = {key: named.pop(key) for key in ("maxprint", "zero_copy") if key in named}
         host = getattr(scipy.sparse, cls.__name__)(*map(on_host, arguments), **named)

@@ -21,7 +21,7 @@ __all__ = ["array_on", "as_given", "by_scipy", "on_host", "queue_in", "wrap_scip
 
 
 def on_host(operand: Any) -> Any:
-    """Return an operand on the host: sparse arrays as SciPy's, device arrays as NumPy's, in lists, too; others unchanged."""
+    """Return a host copy of an operand: a sparse array as SciPy's, a device array as NumPy's, in lists, too; others unchanged."""
     if type(operand) in (list, tuple):
         return type(operand)(map(on_host, operand))
     if isinstance(operand, cl_array.Array) and not operand.flags.forc:
@@ -39,7 +39,7 @@ def _copy_strided(array: cl_array.Array) -> np.ndarray[Any, Any]:
 
 
 def _flatten(operands: Iterable[Any]) -> Iterator[Any]:
-    """Iterate over operands, and over the elements of lists and tuples among them."""
+    """Iterate over the operands of a function, and over the elements of lists and tuples among the operands."""
     for operand in operands:
         if type(operand) in (list, tuple):
             yield from _flatten(operand)
@@ -63,7 +63,7 @@ def array_on(queue: cl.CommandQueue, values: Any) -> cl_array.Array:
 
 
 def as_given(b: Any, values: Any) -> Any:
-    """Return a dense result as a device array if the right-hand side b is one; other results unchanged."""
+    """Return a dense result of SciPy as a device array if the right-hand side b is a device array; other results unchanged."""
     is_dense = type(values) is np.ndarray and isinstance(b, cl_array.Array)
     return array_on(b.queue or default_queue(), values) if is_dense else values
 
@@ -76,7 +76,7 @@ def by_scipy(
     queue: cl.CommandQueue | None = None,
     **named: Any,
 ) -> Any:
-    """Return the result of a SciPy function on host copies; sparse results, and dense ones of device arrays, are copied back.
+    """Return the result of a SciPy function on host copies; sparse results, and dense results of device arrays, are copied back.
 
     Parameters
     ----------
@@ -96,14 +96,14 @@ def by_scipy(
     dense = next((operand for operand in _flatten(operands) if isinstance(operand, cl_array.Array)), None)
 
     def copy_to_host(operand: Any) -> Any:
-        """Return an operand on the host, in the format that the function takes."""
+        """Return a host copy of an operand, in the format ``takes``; a sparse operand itself, if the function ``multiplies``."""
         if multiplies and isinstance(operand, SparseArray):
             return operand
         host = on_host(operand)
         return host.asformat(takes) if takes and scipy.sparse.issparse(host) else host
 
     def copy_back(result: Any) -> Any:
-        """Return a result of the function, or a tuple of results, on the device."""
+        """Return a result of the SciPy function, or a tuple of results, copied to the device."""
         if isinstance(result, tuple):
             return tuple(map(copy_back, result))
         if queue is None or not scipy.sparse.issparse(result):
@@ -123,7 +123,7 @@ def wrap_scipy(
     takes: str | None = None,
     gives: Callable[[Any, cl.CommandQueue | None], Any] | None = None,
 ) -> Callable[..., Any]:
-    """Return a function of SciPy that takes arrays of the device.
+    """Return a SciPy function as a public function of device arrays, with a warning that it runs on the host, and a docstring.
 
     Parameters
     ----------
@@ -141,6 +141,7 @@ def wrap_scipy(
     @runs_on_host(f"{module.rpartition('.')[2]}.{name}")
     @functools.wraps(function, assigned=("__name__", "__qualname__"))
     def call(*arguments: Any, **named: Any) -> Any:
+        """Call the SciPy function with host copies of the arguments."""
         result = by_scipy(function, *arguments, multiplies=multiplies, takes=takes, **named)
         return result if gives is None else gives(result, queue_in((*arguments, *named.values())))
 

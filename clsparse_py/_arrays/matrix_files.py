@@ -52,7 +52,7 @@ def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
     """
     path = Path(path)
     suffix = suffix_of(path)
-    # A file that is not there raises its OSError here: not all errors of the readers name the file.
+    # A missing file raises an OSError here that names the file, which not all errors of SciPy's readers do.
     with path.open("rb"):
         pass
     try:
@@ -108,7 +108,7 @@ def _load(path: Path, suffix: str) -> Any:
     if suffix == ".mtx":
         return scipy.io.mmread(path, **_AS_ARRAY)
     if suffix == ".mtx.gz":
-        # SciPy takes a name for that of a compressed file in lower case alone.
+        # A compressed file is opened here, as SciPy knows it by an ending in lower case alone.
         with gzip.open(path, "rb") as file:
             return scipy.io.mmread(file, **_AS_ARRAY)
     if not zipfile.is_zipfile(path):
@@ -123,7 +123,7 @@ def _canonical_csr(loaded: Any) -> scipy.sparse.csr_array:
     if loaded.dtype.name not in OPENCL_TYPES:
         raise ValueError(f"dtype {loaded.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
     if hasattr(loaded, "check_format"):
-        # The check comes before any conversion, as SciPy's conversions of compressed formats trust the indices.
+        # The structure is checked before any conversion, as SciPy's conversions of compressed formats trust the indices.
         loaded.check_format(full_check=True)
     if (
         getattr(loaded, "format", "") == "coo"

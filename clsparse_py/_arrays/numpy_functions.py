@@ -12,7 +12,7 @@ from clsparse_py._operations.elementwise.operators import UFUNCS
 
 __all__ = ["METHODS", "OPERATORS", "REFUSED", "UNARY_FUNCTIONS"]
 
-#: The operators that ufuncs of two operands stand for: the names of the left operand's method and of the right operand's.
+#: Names of the operator methods, the left operand's and the right operand's, that implement a NumPy ufunc of two operands.
 OPERATORS: Mapping[np.ufunc, tuple[str, str]] = {
     np.add: ("__add__", "__radd__"),
     np.subtract: ("__sub__", "__rsub__"),
@@ -29,7 +29,7 @@ OPERATORS: Mapping[np.ufunc, tuple[str, str]] = {
     np.greater: ("__gt__", "__lt__"),
     np.greater_equal: ("__ge__", "__le__"),
 }
-#: The methods and operators that ufuncs of one operand stand for.
+#: Functions that call the method or operator of a sparse array that implements a NumPy ufunc of one operand, by the ufunc.
 UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
     np.negative: operator.neg,
     np.absolute: abs,
@@ -41,11 +41,11 @@ UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
         if function.of_numpy is None and name not in ("sign", "floor", "ceil", "trunc")
     },
 }
-#: The methods or attributes that implement functions of NumPy that are no ufuncs, by the functions' names.
+#: Names of the methods or attributes of sparse arrays that implement NumPy functions that are no ufuncs, by function name.
 METHODS: Mapping[str, str] = {
     **{name: name for name in ("argmax", "argmin", "astype", "copy", "count_nonzero", "diagonal", "dot", "imag", "max", "mean")},
     **{name: name for name in ("min", "nanmax", "nanmin", "nonzero", "real", "reshape", "sum", "trace", "transpose")},
     **dict(zip(("amax", "amin", "around", "round"), ("max", "min", "__round__", "__round__"), strict=True)),
 }
-#: The errors of ufuncs that SciPy's arrays refuse, though they have methods of the same names.
+#: Classes of the errors for NumPy ufuncs that sparse arrays refuse, as in SciPy, though they have methods of these names.
 REFUSED = {np.sign: ValueError, np.floor: TypeError, np.ceil: TypeError, np.trunc: TypeError}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["csr_vector"]
 
-#: Results of ``==`` and ``!=`` with an array of another shape.
+#: Results of ``==`` and ``!=`` between a one-dimensional array and a matrix, whose shapes differ, by the operator's method.
 _OTHER_SHAPES = {"__eq__": False, "__ne__": True}
 
 
@@ -52,33 +52,34 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
     @property
     @override
     def shape(self) -> tuple[int]:  # type: ignore[override] # of one dimension
-        """The length."""
+        """The array's length, as a tuple of one integer."""
         return (self._structure.shape[1],)
 
     @property
     def _row(self) -> csr_array:
-        """The matrix of one row, over the arrays of the vector."""
+        """The one-dimensional array as a matrix of one row, over the same device arrays."""
         matrix = csr_array.sharing(self)
         matrix._transpose_cache = self._transpose_cache
         return matrix
 
     def as_column(self) -> csr_array:
-        """Return the vector as a matrix of one column, which is not to be changed: it is cached until the vector changes."""
+        """Return the array as a cached matrix of one column, which callers do not change; it is dropped if the array changes."""
         return self._row._transposed()
 
     @override
     def _as_csr(self) -> csr_array:
+        """Return the array as a matrix of one row, in CSR form."""
         return self._row
 
     @property
     @override
     def T(self) -> Self:  # type: ignore[override] # of one dimension
-        """The array itself."""
+        """The array itself, as an array of one dimension is its own transposed."""
         return self
 
     @override
     def transpose(self, axes: Any = None, copy: bool = False) -> Self:  # type: ignore[override] # of one dimension
-        """Return the array or, with ``copy``, one with arrays of its own."""
+        """Return the array itself or, with ``copy``, a copy with device arrays of its own."""
         if axes is not None and tuple(np.atleast_1d(axes)) not in ((0,), (-1,)):
             raise ValueError(f"axes: must be None or (0,), are {axes!r}")
         return self.copy() if copy else self
@@ -90,7 +91,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
     @override
     def tocoo(self, copy: bool = True) -> coo_array:
-        """Return the array in COO form; without ``copy`` over the same arrays."""
+        """Return the array in COO form; without ``copy``, over the same device arrays."""
         self.require_valid()
         A = self.copy() if copy else self
         array: coo_array = class_of_format("coo").over(A.queue, self.shape, (A.indices,), A.data)
@@ -99,14 +100,17 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
     @override
     def _compressed(self) -> tuple[csr_array, bool]:
+        """Return the matrix of one row that is indexed in place of the array, and False, as it is not the transposed."""
         return self._row, False
 
     @override
     def _apply_change(self, A: csr_array) -> None:
+        """Take over the arrays of A, the matrix of one row to which values were assigned."""
         self._become(A.structure, A.data)
 
     @override
     def _of_compressed(self, rows: csr_array) -> Self:
+        """Return a selection from the array, which indexing made as ``rows``, a matrix of one row, as a one-dimensional array."""
         return self.sharing(rows)
 
     @override
@@ -126,20 +130,23 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
     @override
     def _times(self, dense: Any) -> Any:
+        """Return the product ``A @ dense`` of the one-dimensional array A and a dense vector or matrix."""
         return self._row._times(dense)[0]
 
     @override
     def _dense_times(self, dense: Any) -> Any:
+        """Return the product ``dense @ A`` of a dense vector or matrix and the one-dimensional array A."""
         return self._times(dense.T)
 
     @override
     def _times_sparse(self, other: SparseArray) -> Any:
+        """Return the product ``A @ other`` of the one-dimensional array A and another sparse array of this package."""
         if other.ndim == 1:
             return spgemm(self._row, other.tocsr().as_column()).toarray().reshape(())
         return _drop_rows(spgemm(self._row, other._as_csr())).tocoo(copy=False)
 
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation entry by entry, which the matrix of one row does with operands of one row."""
+        """Return the result of an elementwise operation, which the matrix of one row does with operands of one row."""
         if any(is_sparse(argument) and argument.ndim == 2 for argument in arguments) and name not in (
             "multiply",
             "__mul__",
@@ -158,7 +165,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         return _drop_rows(result) if is_flat and getattr(result, "ndim", 0) == 2 else result
 
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a reduction over the whole vector."""
+        """Return the result of a reduction, such as a sum, over the whole one-dimensional array."""
         try:
             axes = None if axis is None else [operator.index(number) for number in (axis if isinstance(axis, tuple) else (axis,))]
         except TypeError:
@@ -184,7 +191,7 @@ def _as_row(operand: Any) -> Any:
 
 
 def _drop_rows(row: Any) -> Any:
-    """Return an array of one row, sparse or dense, with one dimension."""
+    """Return a matrix of one row, sparse or dense, as an array of one dimension."""
     if isinstance(row, csr_array):
         return csr_vector.sharing(row)
     return row.reshape(row.shape[1])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bsr_array"]
 
-#: Operations on two sparse matrices of one shape whose result is a `bsr_array`.
+#: Names of elementwise operations on a `bsr_array` and a sparse array of the same shape whose result is a `bsr_array`.
 _OF_BLOCKS = frozenset(("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "multiply"))
 
 
@@ -140,18 +140,19 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @classmethod
     def over(cls, structure: Structure, data: cl_array.Array) -> Self:
-        """Return the matrix of a structure and its blocks, three-dimensional; neither is checked or copied."""
+        """Return the `bsr_array` of a structure and a three-dimensional array of blocks, which are neither checked nor copied."""
         array = object.__new__(cls)
         array._become(structure, data)
         return array
 
     @classmethod
     def of_rows(cls, A: csr_array, blocksize: Any = None) -> Self:
-        """Return a `csr_array` as a `bsr_array`; see `csr_array.tobsr`."""
+        """Return a `csr_array` converted to a `bsr_array`; see `csr_array.tobsr`."""
         return cls.over(*make_blocks(A, blocksize))
 
     @override
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
+        """Replace the structure and the blocks of the matrix, and empty its caches."""
         self._structure, self._data = structure, data
         self._csr: csr_array | None = None
         self._transposed_blocks: Self | None = None
@@ -159,11 +160,13 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _checked(self) -> Facts:
+        """Return the facts about the structure of the blocks, which is checked first if there are none."""
         self.require_valid()
         return self._structure.checked()
 
     @override
     def _alias(self) -> Self:
+        """Return another `bsr_array` over the same device arrays, with the same cached matrices."""
         alias = self.over(self._structure, self._data)
         alias._csr, alias._transposed_blocks = self._csr, self._transposed_blocks
         return alias
@@ -172,7 +175,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @property
     def blocksize(self) -> tuple[int, int]:
-        """Rows and columns of a block."""
+        """The numbers of rows and columns of a block."""
         _, rows, columns = self._data.shape
         return int(rows), int(columns)
 
@@ -186,13 +189,13 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     @property
     @override
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
+        """The dtype of the matrix's values."""
         return np.dtype(self._data.dtype)
 
     @property
     @override
     def queue(self) -> cl.CommandQueue:
-        """The queue on which operations on the matrix run, unless a dense operand on the device has another."""
+        """The queue on which operations on the matrix run, unless a dense operand on the device has another queue."""
         return self._structure.queue
 
     @property
@@ -204,7 +207,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @property
     def structure(self) -> Structure:
-        """The structure of the blocks, facts about it, and its plans."""
+        """The structure (sparsity pattern) of the matrix's blocks, with the known facts about the structure, and its plans."""
         return self._structure
 
     @property
@@ -221,7 +224,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         self._become(self._structure, values)
 
     def require_valid(self) -> None:
-        """Check the structure unless it was checked, and cut off blocks behind the last row."""
+        """Check the matrix's structure unless it was checked before, and cut off the blocks behind the last row."""
         self._structure.require_valid()
         n, n_data = self._structure.indices.size, self._data.shape[0]
         if n_data != n:
@@ -233,25 +236,25 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     # ---- methods that change the array in place, and copies
 
     def _block_pattern(self) -> Matrix:
-        """Return the matrix of the blocks' structure, with one entry, of any value, for a block."""
+        """Return the pattern of the matrix's blocks as a CSR matrix, with one entry, of any value, for each block."""
         self.require_valid()
         return Matrix.assembled(self._structure, flat(self.queue, self._data, self._data.shape[0]))
 
     def _number_blocks(self) -> cl_array.Array:
-        """Return the numbers of the blocks, from 0 on, on the device."""
+        """Return a device array with the numbers of the matrix's blocks, from 0 on."""
         n, index = self.indices.size, self.indptr.dtype
         return copy_to_device(self.queue, "numbers of blocks", np.arange(n, dtype=index))
 
     @override
     def sort_indices(self) -> None:
-        """Sort the columns of each row of blocks, in place: all arrays but `indptr` are new. Duplicates keep their order."""
+        """Sort the blocks of each row of blocks by column, in place: all arrays but `indptr` are new. Duplicates keep order."""
         if not self.has_sorted_indices:
             numbers, indices, indptr = with_sorted_rows(self.queue, (self._number_blocks(), self.indices, self.indptr))
             data = gather(self.queue, self._data, numbers, "moved")
             self._become(Structure(self.queue, self._structure.shape, indices, indptr), data)
 
     def sum_duplicates(self) -> None:
-        """Sort the columns of each row of blocks, and sum blocks of one place in their order, in place."""
+        """Sort the blocks of each row of blocks by column, and sum blocks at one place in their order, in place."""
         if self.has_canonical_format:
             return
         queue = self.queue
@@ -278,7 +281,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def copy(self) -> Self:
-        """Return a matrix with arrays of its own."""
+        """Return a copy of the matrix, with device arrays of its own."""
         self.require_valid()
         parts = (copied(self.queue, name, getattr(self._structure, name)) for name in ("indices", "indptr"))
         return self.over(self._structure.copied(self.queue, *parts), copied(self.queue, "data", self._data))
@@ -321,7 +324,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return self.over(order.transposed or self._structure, data)
 
     def _transposed(self) -> Self:
-        """Return the transposed matrix, which is not to be changed: it is cached until this matrix changes."""
+        """Return the cached transposed matrix, which callers do not change; it is dropped when this matrix changes."""
         if self._transposed_blocks is None:
             self._transposed_blocks = self.transpose()
         return self._transposed_blocks
@@ -344,7 +347,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         data, indices, indptr = to_csr(self.queue, (self._data, self.indices, self.indptr), self.shape)
         block_facts = self._structure.facts
         facts = None
-        # Of sorted blocks with duplicates nothing is known: a row has the columns of one block, then those of its duplicate.
+        # Sorted blocks with duplicates may make unsorted rows: a row has the columns of a block, then those of its duplicate.
         if block_facts is not None and block_facts.sorted == block_facts.canonical:
             facts = Facts(int(indices.size), sorted=block_facts.sorted, canonical=block_facts.canonical)
         return csr_array.assembled(Structure(self.queue, self.shape, indices, indptr, facts), data)
@@ -361,13 +364,14 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> Self:
-        """Return the matrix itself or, with ``copy`` or another ``blocksize``, a new matrix."""
+        """Return the `bsr_array` itself or, with ``copy`` or another ``blocksize``, a new `bsr_array`."""
         if blocksize is not None and parse_blocksize(blocksize) != self.blocksize:
             return self.of_rows(self._as_csr(), blocksize)
         return self.copy() if copy else self
 
     @override
     def _as_csr(self) -> csr_array:
+        """Return the matrix's cached CSR form, which callers do not change; it is dropped when the matrix changes."""
         if self._csr is None:
             self._csr = self.tocsr()
         return self._csr
@@ -376,14 +380,17 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _compressed(self) -> tuple[csr_array, bool]:
+        """Return the CSR form that is indexed in place of the matrix, and False, as it is not the transposed."""
         return self._as_csr(), False
 
     @override
     def _to_change(self) -> tuple[csr_array, bool]:
+        """Return the CSR form to which values are assigned in place of the matrix, and False, as it is not the transposed."""
         return self._as_csr()._alias(), False
 
     @override
     def _apply_change(self, A: csr_array) -> None:
+        """Take over the entries of A, the CSR form to which values were assigned, as blocks of the same size."""
         self._become(*make_blocks(A, self.blocksize))
 
     # ---- products
@@ -396,6 +403,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _times(self, dense: Any) -> Any:
+        """Return the product ``A @ dense`` of the block matrix A and a dense vector or matrix."""
         if not self.has_kernels:
             return self._as_csr()._times(dense)
         self.require_valid()
@@ -410,11 +418,13 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _dense_times(self, dense: Any) -> Any:
+        """Return the product ``dense @ A`` of a dense vector or matrix and A, computed by the cached transposed matrix."""
         A = self._transposed()
         return A._times(dense) if dense.ndim == 1 else A._times(dense.T).T
 
     @override
     def _times_sparse(self, other: SparseArray) -> Any:
+        """Return the product ``A @ other`` of the block matrix A and another sparse array of this package."""
         if other.ndim == 1:
             return self._as_csr()._times_sparse(other)
         if self.shape[1] != other.shape[0]:
@@ -438,7 +448,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return self._as_csr().diagonal(k)
 
     def trace(self, offset: int = 0) -> Any:
-        """Return the sum of the values on a diagonal, which is counted as by `diagonal`."""
+        """Return the sum of the values on a diagonal; ``offset`` is the number k of `diagonal`."""
         return self._as_csr().trace(offset)
 
     def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -447,7 +457,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation entry by entry: a `bsr_array`, if SciPy's result is."""
+        """Return the result of an elementwise operation: a `bsr_array`, if SciPy's result is one."""
         if name in OF_VALUES or name in OF_SUMS or (name in BY_SCALAR and is_scalar(arguments[0])):
             return self._on_values(name, *arguments, **named)
         result = result_of(self._as_csr(), name, *arguments, **named)
@@ -457,7 +467,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return self.of_rows(result, self.blocksize) if is_pair else result
 
     def _on_values(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation that changes stored values one by one."""
+        """Return the result of an elementwise operation that changes each stored value by itself, such as ``-A`` or ``A * 2``."""
         A = self
         if name in OF_SUMS and not self.has_canonical_format:
             A = self.copy()
@@ -469,6 +479,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _scale(self, factor: Any) -> None:
+        """Multiply the stored values of the matrix by a scalar, in place."""
         row = self._values_as_row()
         row._scale(factor)
         self._become(self._structure, view_as_blocks(row.data, self.blocksize))
@@ -477,12 +488,12 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """Return a matrix of one row with the blocks' stored values, for operations that read values alone."""
         self.require_valid()
         n, values = self._data.size, flat(self.queue, self._data)
-        # Operations on values never read the structure, whose arrays only have the right number of entries.
+        # The structure's arrays only have the right number of entries: operations on values alone never read the structure.
         return csr_array.assembled(Structure.canonical(self.queue, (1, max(1, n)), values, self.indptr), values)
 
     @override
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a reduction along an axis, which the CSR form does."""
+        """Return the result of the reduction ``name``, such as a sum, along an axis, computed from the CSR form."""
         return getattr(self._as_csr(), name)(axis, *arguments, **named)
 
     def explain(self) -> MemoryReport:

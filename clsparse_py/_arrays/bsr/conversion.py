@@ -23,28 +23,28 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Parts", "Size", "choose_blocksize", "count_blocks", "flat", "from_csr", "gather", "mark_nonzero_blocks", "to_csr"]
 
-#: Rows and columns of a block.
+#: Type of the size of a block: its numbers of rows and columns.
 Size = tuple[int, int]
 
-#: Work-items in a work-group of conversion kernels.
+#: Number of work-items in a work-group of the kernels that convert between CSR and blocks.
 _WORK_GROUP = 64
 
 
 def flat(queue: cl.CommandQueue, values: cl_array.Array, n: int | None = None) -> cl_array.Array:
-    """Return the first n values of an array, by default all, as a one-dimensional array over the same memory."""
+    """Return the first n values of a device array, by default all, as a one-dimensional array over the same memory."""
     view = array_of(queue, values.size if n is None else n, np.dtype(values.dtype), values.base_data)
     view.events.extend(values.events)
     return view
 
 
 def _enqueue_over(chain: Chain, record: Parameters, n: int, *arguments: Any) -> None:
-    """Enqueue a kernel of n work-items, built from a record."""
+    """Enqueue the kernel that a parameter record describes, with n work-items."""
     built, built_record = chain.build(record)
     chain.launch(built, -(-n // built_record.work_group), *arguments)
 
 
 def _group(chain: Chain) -> int:
-    """Return the work-group size of conversion kernels on a device."""
+    """Return the number of work-items in a work-group of the kernels that convert blocks, on the device of a chain."""
     return min(_WORK_GROUP, chain.device.max_work_group)
 
 
@@ -54,7 +54,7 @@ def _group_of_rows(chain: Chain) -> int:
 
 
 def count_blocks(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> int:
-    """Return the number of blocks of a size that have entries of a CSR matrix with sorted rows. The host waits for it."""
+    """Return the number of blocks of a size in which a CSR matrix with sorted rows has entries. The host waits for the number."""
     chain = Chain(queue, *parts)
     return _count_in_rows(chain, parts, shape, size, chain.scratch(shape[0], parts[1].dtype))[1]
 
@@ -115,7 +115,7 @@ def choose_blocksize(count: Callable[[Size], int], shape: tuple[int, int], nnz: 
     """
 
     def filled(n: int) -> float:
-        """Return the ratio of entries to places of blocks of n x n; 0 if such blocks do not divide the shape."""
+        """Return the ratio of the matrix's entries to the places of its blocks of n x n; 0 if n does not divide the shape."""
         divides = not shape[0] % n and not shape[1] % n
         return nnz / (n * n * count((n, n))) if divides and nnz else 0.0
 
@@ -128,14 +128,14 @@ def choose_blocksize(count: Callable[[Size], int], shape: tuple[int, int], nnz: 
 
 
 def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Parts:
-    """Return the entries of blocks, zeros included, as the arrays of a CSR matrix of a shape."""
+    """Return the data, indices and indptr of a block matrix of a shape in CSR form, zeros of blocks included."""
     rows, columns = parts[0].shape[1:]
     n = parts[0].size
     index = index_for(max(n, shape[1]), parts[1].dtype)
     blocks, of_blocks, pointers = with_index(queue, parts, index)
     n_blocks = of_blocks.size
     of_rows = rows_of(queue, pointers, n_blocks)
-    # The chain comes after the commands that fill its operands: on a queue without order, it waits for earlier commands.
+    # The chain of launches is made after the commands that fill its operands, as it waits for earlier commands alone.
     chain = Chain(queue, blocks, of_blocks, pointers, of_rows)
     records = [ToCsr(_group(chain), name_of(index), name_of(blocks.dtype), phase) for phase in ("pointers", "entries")]
     for record in records:
@@ -156,7 +156,7 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
 def gather(
     queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, kind: str, starts: cl_array.Array | None = None
 ) -> cl_array.Array:
-    """Return copies of the blocks with the given numbers: as they are, transposed, or summed.
+    """Return copies of the blocks of given numbers: unchanged, transposed, or summed over runs of numbers.
 
     Parameters
     ----------

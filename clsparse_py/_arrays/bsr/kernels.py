@@ -24,11 +24,11 @@ __all__ = [
     "ToCsr",
 ]  # fmt: skip
 
-#: Most entries of a block in product kernels, which have a variable for each entry.
+#: Most entries of a block in the kernels of block-matrix products, which have a variable for each entry.
 MAX_ENTRIES = 64
-#: Blocks to a work-group of the kernel `Gather`, if work-items take entries.
+#: Number of blocks that a work-group of the kernel `Gather` moves, if its work-items move single entries.
 BLOCKS_PER_GROUP = 32
-#: Most bytes of an OpenCL vector in product kernels.
+#: Most bytes of an OpenCL vector in the kernels of block-matrix products.
 _VECTOR_BYTES = 32
 
 
@@ -38,18 +38,18 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "bsr"
 
-    #: Most bytes of a block whose cache lines are prefetched; larger blocks are streams of their own.
+    #: Largest block whose cache lines a kernel prefetches, in bytes; larger blocks are streams of their own.
     max_asked_ahead: int = number(128, "bytes")
-    #: Bytes from a load to its prefetch.
+    #: Distance from a load of a kernel to its prefetch, in bytes.
     ahead: int = number(1024, "bytes")
-    #: Most work-items that sum a row of blocks, unless a block has more entries.
+    #: Most work-items of a team, which sums a row of blocks, unless a block has more entries.
     team: int = number(48, "work-items", least=1)
-    #: Most work-items that make a row of blocks of a product of two block matrices.
+    #: Most work-items of a work-group that makes a row of blocks of a product of two block matrices.
     max_teams: int = number(256, "work-items", least=1)
 
 
 def split_into_vectors(arithmetic: Arithmetic, n: int) -> tuple[tuple[int, int], ...]:
-    """Return the vectors that ``n`` adjacent values are computed in: the first value and the width of each vector.
+    """Return the OpenCL vectors that hold ``n`` adjacent values: the first value's number and the width of each vector.
 
     The width is 1 if the arithmetic has no vectors.
     """
@@ -87,7 +87,7 @@ class _OfBlocks(programs.Parameters):
         return f"{self.portability.defines}\n{self.arithmetic.prelude}"
 
     def _of_vectors(self) -> dict[str, object]:
-        """Return the template arguments for vectors: the OpenCL type of their values."""
+        """Return the template argument for OpenCL vectors: ``value``, the OpenCL C type of their values."""
         return {"value": OPENCL_TYPES[self.arithmetic.result.name]}
 
 
@@ -108,7 +108,7 @@ class ProductChunked(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int) -> ProductChunked:
-        """Return the record for a device and a size of blocks."""
+        """Return the record of the product ``A @ x`` on a CPU device, for a size of blocks."""
         limits, item = Thresholds.of(device), np.dtype(arithmetic.a).itemsize
         ahead = limits.ahead // item if rows * columns * item <= limits.max_asked_ahead else 0
         return cls(1, arithmetic, device.portability.at_most(1), rows, columns, ahead)
@@ -141,7 +141,7 @@ class Product(_OfBlocks):
 
     @staticmethod
     def choose_slices(device: Device, rows: int, columns: int, mean: float) -> int:
-        """Return the number of blocks that a team multiplies at the same time, for rows of ``mean`` blocks."""
+        """Return the number of blocks that a team (work-items of one row) multiplies at a time, for rows of ``mean`` blocks."""
         slices, team = 1, Thresholds.of(device).team
         while 2 * slices <= mean and 2 * slices * rows * columns <= team:
             slices *= 2
@@ -149,7 +149,7 @@ class Product(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, slices: int) -> Product:
-        """Return the record for a device and a size of blocks."""
+        """Return the record of the product ``A @ x`` on a GPU, for a size of blocks and a number of ``slices``."""
         team = rows * columns * slices
         group = max(min(128, device.max_work_group) // team, 1) * team
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, slices)
@@ -160,6 +160,7 @@ class Product(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the record with the largest work-group of whole teams up to ``work_group`` work-items; None if there is none."""
         team = self.rows * self.columns * self.slices
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
@@ -189,7 +190,7 @@ class Columns(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, n_columns: int, adjacent: bool) -> Columns:
-        """Return the record for a device and an X of ``n_columns`` columns, whose entries in a row are ``adjacent`` or not."""
+        """Return the record of the product ``A @ X`` with ``n_columns`` columns; ``adjacent``: the entries of a row of X are."""
         width = 1
         if device.lanes_are_loops and adjacent and arithmetic.vector_operations:
             width = min(_VECTOR_BYTES // arithmetic.result.itemsize, 1 << max(n_columns, 1).bit_length() - 1)
@@ -229,7 +230,7 @@ class Multiply(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int, mean: float) -> Multiply:
-        """Return the record for a device and a B with ``mean`` blocks to a row."""
+        """Return the record of the product ``A @ B`` of block matrices, for a B with ``mean`` blocks to a row."""
         team, teams = rows * wide, 1
         while teams < mean and 2 * teams * team <= min(Thresholds.of(device).max_teams, device.max_work_group):
             teams *= 2
@@ -242,6 +243,7 @@ class Multiply(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the record with the largest work-group of whole teams up to ``work_group`` work-items; None if there is none."""
         team = self.rows * self.wide if self.lanes else 1
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
@@ -320,7 +322,7 @@ class Gather(WithValues):
             yield f"{way}_entries", cls(**usual, way=way, entries=True)
 
 
-#: The loop that marks the blocks that have an entry other than 0.
+#: Declaration of the kernel that marks the blocks that have an entry other than 0, a loop over the blocks.
 NONZERO = declare_loop(
     "bsr/nonzero",
     "Marks the blocks that have an entry other than 0; a block has size real numbers, two for a complex entry.",

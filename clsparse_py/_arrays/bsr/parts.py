@@ -77,7 +77,7 @@ def make_blocks(A: csr_array, blocksize: Any = None) -> tuple[Structure, cl_arra
 
 
 def view_as_blocks(values: cl_array.Array, size: Size) -> cl_array.Array:
-    """Return values that begin their buffer as blocks, over the same memory."""
+    """Return a device array, whose values begin its buffer, as a three-dimensional array of blocks over the same memory."""
     n = values.size // (size[0] * size[1])
     blocks = array_of(values.queue, (n, *size), np.dtype(values.dtype), values.base_data, values.allocator)  # type: ignore[arg-type]
     blocks.events.extend(values.events)
@@ -85,7 +85,7 @@ def view_as_blocks(values: cl_array.Array, size: Size) -> cl_array.Array:
 
 
 def place_blocks(queue: cl.CommandQueue, data: Any, dtype: Any, *, copy: bool) -> cl_array.Array:
-    """Return blocks on the device, C-contiguous and from the beginning of their buffer.
+    """Return a three-dimensional array, NumPy's or the device's, as blocks on the device, C-contiguous from a buffer's beginning.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def build_from_blocks(
         rows = csr_array(arg1, expected_shape, dtype, queue=queue, check=check)
         structure, data = make_blocks(rows, blocksize)
         if copy and structure is rows.structure:
-            # Blocks of one entry are the arrays of the CSR form, which are copied.
+            # Blocks of one entry share the arrays of the CSR form, which are therefore copied.
             structure, data = make_blocks(rows.copy(), data.shape[1:])
     shape_of_blocks = structure.shape[0] * data.shape[1], structure.shape[1] * data.shape[2]
     if expected_shape not in (None, shape_of_blocks):
@@ -146,7 +146,7 @@ def build_from_blocks(
 
 
 def _of_bsr(arg1: Any, dtype: Any, queue: cl.CommandQueue | None, *, copy: bool) -> tuple[Structure, cl_array.Array]:
-    """Return the structure and the blocks of a `bsr_array`, ours or SciPy's."""
+    """Return the structure and the blocks of a `bsr_array` of this package or of SciPy."""
     if scipy.sparse.issparse(arg1):
         parts, shape = (arg1.data, arg1.indices, arg1.indptr), shape_of(arg1.shape)
         return _of_parts(parts, shape, dtype, None, queue_for((), queue), copy=copy, check=True)
@@ -176,7 +176,7 @@ def _of_parts(
     copy: bool,
     check: bool,
 ) -> tuple[Structure, cl_array.Array]:
-    """Return the structure and the blocks of a first argument ``(data, indices, indptr)``, NumPy's or the device's."""
+    """Return the structure and the blocks of a constructor's argument ``(data, indices, indptr)`` of NumPy or device arrays."""
     data = place_blocks(queue, parts[0], dtype, copy=copy)
     indices, indptr = index_vector("indices", parts[1]), index_vector("indptr", parts[2])
     size = int(data.shape[1]), int(data.shape[2])

@@ -21,15 +21,15 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["enqueue_product", "product_of_blocks"]
 
-#: Parts of block rows to a core of a CPU device, in a product.
+#: Number of parts (runs of block rows) into which a product is cut for each core of a CPU device.
 _PARTS_PER_CORE = 16
 
 
 def _get_row_parts(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
-    """Return the first block rows of the parts of a CPU device's product: parts have about equal numbers of rows and blocks."""
+    """Return the first block row of each part of a product on a CPU device; parts have about equal numbers of rows and blocks."""
 
     def make() -> cl_array.Array:
-        """Return the first block rows of the parts, computed on the device."""
+        """Return the first block row of each part of the product, computed on the device."""
         chain = Chain(queue, structure.indptr)
         n_rows, n = structure.shape[0], int(structure.indices.size)
         n_parts = max(1, min(n_rows, chain.device.compute_units * _PARTS_PER_CORE))
@@ -45,7 +45,9 @@ def _get_row_parts(structure: Structure, queue: cl.CommandQueue) -> cl_array.Arr
 def enqueue_product(
     queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structure, x: cl_array.Array, y: cl_array.Array
 ) -> None:
-    """Enqueue ``y = A @ x`` for checked operands: x of one dimension or two, of any strides, and a C-contiguous y, with entries.
+    """Enqueue the product ``y = A @ x`` of a block matrix A and a dense x of one or two dimensions, of any strides.
+
+    The operands are checked; y is C-contiguous and has entries.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def enqueue_product(
     types = blocks.dtype, x.dtype, indptr.dtype
 
     def arithmetic() -> Arithmetic:
-        """Return the types of the product: of A, x and the indices."""
+        """Return the arithmetic of the product: the dtypes of A's values, of x and of the indices."""
         return Arithmetic(*map(name_of, types))
 
     is_vector = x.ndim == 1 and (x.size < 2 or x.strides[0] == item)
@@ -82,7 +84,7 @@ def enqueue_product(
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
         steps = [step // item for step in (*x.strides, item)[:2]]
-        # The kernel is the same for more columns: OpenCL vectors have fewer values.
+        # For more than `MAX_ENTRIES` columns the kernel is the same, as OpenCL vectors have fewer values.
         columns_kind = *size, min(n_columns, MAX_ENTRIES), steps[1] == 1
         key = Columns, types, *columns_kind
         built, of_columns = chain.build_once(key, lambda: Columns.legal(device, arithmetic(), *columns_kind))
@@ -94,7 +96,10 @@ def enqueue_product(
 def _enqueue_multiply(
     queue: cl.CommandQueue, a: cl_array.Array, b: cl_array.Array, c: cl_array.Array, *structures: Structure
 ) -> None:
-    """Enqueue the blocks c of ``A @ B``, from the blocks a and b; ``structures`` are those of A, B and the product."""
+    """Enqueue the kernel that computes the blocks c of the product ``A @ B`` of block matrices from their blocks, a and b.
+
+    ``structures`` are the structures of A, B and the product.
+    """
     arrays = [array for structure in structures for array in (structure.indptr, structure.indices)]
     chain, index = Chain(queue, a, b, *arrays, writes=(c,)), arrays[0].dtype
     arithmetic = Arithmetic(name_of(a.dtype), name_of(b.dtype), name_of(index))
@@ -113,7 +118,7 @@ def _enqueue_multiply(
 def product_of_blocks(
     queue: cl.CommandQueue, a: tuple[Structure, cl_array.Array], b: tuple[Structure, cl_array.Array]
 ) -> tuple[Structure, cl_array.Array]:
-    """Return the structure and the blocks of ``A @ B``; the structure is that of SpGEMM of both operands' structures.
+    """Return the structure and the blocks of the product ``A @ B`` of block matrices; the structure is SpGEMM's of the patterns.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ __all__ = ["expand_dims", "matrix_transpose", "permute_dims", "swapaxes"]
 
 
 def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:
-    """Return an array with its axes in another order.
+    """Return a sparse array with its axes in another order.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:
 
 
 def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
-    """Return a copy of an array with two axes swapped.
+    """Return a copy of a sparse array with two axes swapped.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
 
 
 def matrix_transpose(A: Any) -> Any:
-    """Return an array with its last two axes swapped.
+    """Return a sparse array with its last two axes swapped.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def matrix_transpose(A: Any) -> Any:
 
 @door(on_scipy(scipy.sparse.expand_dims))
 def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
-    """Return an array with another axis, of length 1.
+    """Return a sparse array with another axis, of length 1.
 
     Parameters
     ----------
@@ -159,13 +159,13 @@ def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
 
 
 def _run_on_host(name: str, A: Any, *arguments: Any, **named: Any) -> Any:
-    """Return the result of a SciPy function, on the host, for arrays of more than two dimensions."""
+    """Return the result of the SciPy function ``name`` for an array of more than two dimensions, on the host, with a warning."""
     warn_of_fallback(name)
     return getattr(scipy.sparse, name)(on_host(A), *arguments, **named)
 
 
 def _normalize_axis(name: str, axis: Any, ndim: int) -> int:
-    """Return the number of an axis, counted from the first; raise an error if the array has no such axis."""
+    """Return the number of an axis, counted from the first; raise an error if ``ndim`` dimensions have no such axis."""
     try:
         number = operator.index(axis)
     except TypeError:

@@ -27,7 +27,7 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["diags_array", "eye_array"]
 
-#: Default of the argument ``dtype``, as None has a meaning of its own.
+#: Default of the argument ``dtype`` of `diags_array`, as None has a meaning of its own.
 _NOT_GIVEN: Any = object()
 
 
@@ -154,9 +154,9 @@ def diags_array(
 
 
 def _pair_with_offsets(diagonals: Any, offsets: Any) -> tuple[list[Any], list[int]]:
-    """Return the diagonals as one-dimensional arrays, and their offsets; raise an error if their numbers differ."""
+    """Return `diags_array`'s diagonals as one-dimensional arrays, and their offsets; raise an error if their numbers differ."""
     if np.ndim(offsets) == 0:
-        # A number as offsets: `diagonals` is one diagonal.
+        # If `offsets` is a number, `diagonals` holds the values of one diagonal.
         if not isinstance(diagonals, cl_array.Array) and len(diagonals) and np.ndim(diagonals[0]):
             raise ValueError(
                 "Different number of diagonals and offsets: offsets is one number, diagonals is a sequence of arrays"
@@ -177,7 +177,7 @@ def _pair_with_offsets(diagonals: Any, offsets: Any) -> tuple[list[Any], list[in
 
 
 def _length_of(j: int, values: Any, offset: int, rows: int, columns: int) -> int:
-    """Return the length of the diagonal with an offset; raise a ValueError if the diagonal has fewer values, or lies outside."""
+    """Return the length of a diagonal in a matrix; raise a ValueError if ``values`` are fewer, or the diagonal lies outside."""
     length = min(rows + offset, columns - offset, rows, columns)
     if length < 0:
         raise ValueError(f"Offset {offset} (index {j}) out of bounds for shape ({rows}, {columns})")
@@ -190,7 +190,7 @@ def _length_of(j: int, values: Any, offset: int, rows: int, columns: int) -> int
 
 
 def _common_dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of the result, by the dtypes of the diagonals."""
+    """Return the dtype of the array that `diags_array` makes, from the dtypes of the diagonals' values."""
     future: np.dtype[Any] = np.result_type(*(diagonal.dtype for diagonal in values))
     if dtype is not _NOT_GIVEN:
         return future
@@ -204,7 +204,7 @@ def _common_dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
 def _join_diagonals(
     queue: cl.CommandQueue, values: list[Any], offset_list: list[int], lengths: list[int], dtype: np.dtype[Any]
 ) -> tuple[list[Diagonal], cl_array.Array]:
-    """Return the descriptions of the diagonals by ascending offset, and the values of all diagonals in one device array."""
+    """Return descriptions of the diagonals by ascending offset, and the values of all diagonals in one device array."""
     trimmed = [diagonal if len(diagonal) == 1 else diagonal[:length] for diagonal, length in zip(values, lengths, strict=True)]
     begins = np.cumsum([0, *(len(diagonal) for diagonal in trimmed)])
     table = [
@@ -225,5 +225,5 @@ def _join_diagonals(
 
 
 def _is_full(values: list[Any]) -> bool:
-    """Return whether no diagonal has a zero, as far as the host knows: values on the device are not read."""
+    """Return whether no diagonal holds a zero; False also if a diagonal's values are on the device, as they are not read."""
     return all(isinstance(diagonal, np.ndarray) and bool(diagonal.all()) for diagonal in values)

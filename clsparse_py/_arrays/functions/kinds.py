@@ -47,10 +47,10 @@ def issparse(x: Any) -> bool:
 class _HostFormat(type):
     """The metaclass of formats that live on the host: their constructors return arrays of SciPy's classes."""
 
-    # `lil_array` and others are no subclasses of SciPy's: SciPy would ask them whether an object is a sparse array.
+    # `lil_array` and others are no subclasses of SciPy's classes: SciPy would ask them whether an object is a sparse array.
     @property
     def _scipy_class(cls) -> Any:
-        """SciPy's class of the format."""
+        """SciPy's class of the same format and name, such as `scipy.sparse.lil_array`."""
         return getattr(scipy.sparse, cls.__name__)
 
     def __call__(cls, arg1: Any, *arguments: Any, **named: Any) -> Any:

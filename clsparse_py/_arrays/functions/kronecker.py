@@ -71,7 +71,7 @@ def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | A
         result_rows = _kron_in_csr(a, b, shape)
         return result_rows.tobsr(b.shape) if format == "bsr" else result_rows
     if empty:
-        # SciPy gives a product without entries the default dtype.
+        # A Kronecker product without entries has the default dtype, float64, as in SciPy.
         dtype = np.float64 if describe(queue.device).fp64 else np.result_type(a.dtype, b.dtype)
         return coo_array(shape[-ndim:], dtype=dtype, queue=queue).asformat(format)
     data, columns, rows = compute_kron_entries(queue, *_parts_of_factors(a, b, shape), b.shape[1], coordinates=True)
@@ -113,7 +113,7 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
     """
     queue = queue_of((A, B))
     if not issparse(A) and not issparse(B):
-        # SciPy takes dense vectors as matrices of one row.
+        # Dense vectors as operands are matrices of one row, as in SciPy's `kronsum`.
         A, B = np.atleast_2d(A), np.atleast_2d(B)
     for name, operand in (("A", A), ("B", B)):
         if _dimensions(name, operand) != 2:
@@ -138,7 +138,7 @@ def _dimensions(name: str, operand: Any) -> int:
 
 
 def _parts_of_factors(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """Return the CSR arrays of both factors, in the index dtype of the Kronecker product."""
+    """Return the CSR arrays of both factors of a Kronecker product, in the index dtype of the product."""
     index = index_for(max(*shape, a.nnz * b.nnz), a.indptr.dtype, b.indptr.dtype)
 
     def convert_factor(matrix: csr_array) -> tuple[Any, ...]:
@@ -157,12 +157,12 @@ def _kron_in_csr(a: csr_array, b: csr_array, shape: tuple[int, int]) -> csr_arra
     indptr = compute_kron_pointers(queue, parts[0][2], parts[1][2])
     facts = None
     if a.facts is not None and b.facts is not None:
-        # Duplicates in A would repeat all columns of B.
+        # Duplicates in A would repeat the columns of B's rows, so that the rows of the Kronecker product are not sorted.
         is_sorted = a.facts.canonical and b.facts.sorted
         facts = Facts(int(indices.size), sorted=is_sorted, canonical=_is_canonical(a, b))
     return csr_array.assembled(Structure(queue, shape, indices, indptr, facts), data)
 
 
 def _is_canonical(a: csr_array, b: csr_array) -> bool:
-    """Return whether the Kronecker product is known to be in canonical format."""
+    """Return whether the Kronecker product of a and b is known to be in canonical format."""
     return a.facts is not None and a.facts.canonical and b.facts is not None and b.facts.canonical

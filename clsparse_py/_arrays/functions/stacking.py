@@ -25,7 +25,7 @@ from clsparse_py._operations.construct.blocks import Block, BlockRow, stack
 
 __all__ = ["block_array", "block_diag", "hstack", "vstack"]
 
-#: Rows of a grid of blocks: arrays, or None for an empty block.
+#: Type of a grid of blocks, as a list of rows; a block is an array, or None if it is empty.
 Grid = list[list[Any]]
 
 
@@ -97,7 +97,7 @@ def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
 
 @door(on_scipy(scipy.sparse.block_array))
 def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, dtype: Any = None) -> csr_array | Any:
-    """Put sparse arrays into the places of a grid.
+    """Put sparse arrays, as blocks, into the places of a grid.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, d
 
 @door(on_scipy(scipy.sparse.block_diag))
 def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
-    """Put arrays along the diagonal of a larger one.
+    """Put arrays along the diagonal of a larger sparse array.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def _convert_to_csr(name: str, block: Any, queue: cl.CommandQueue) -> csr_array:
 
 
 def _stack_grid(blocks: Grid, format: str | None, dtype: Any) -> Any:
-    """Return the array of a grid of blocks, in SciPy's format or the format asked for."""
+    """Return the sparse array that a grid of blocks makes up, in the format asked for or the format of SciPy's result."""
     if not blocks or len({len(row) for row in blocks}) != 1:
         raise ValueError("blocks must be 2-D: rows of as many blocks each, at least one")
     if not blocks[0]:
@@ -202,7 +202,7 @@ def _stack_grid(blocks: Grid, format: str | None, dtype: Any) -> Any:
 
 
 def _stack_in_csr(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array:
-    """Return the array of a grid of blocks in CSR form; ``transposed``: errors name places of the transposed grid."""
+    """Return the array that a grid of blocks makes up, in CSR form; ``transposed``: errors name places of the transposed grid."""
     queue = queue_of(block for row in blocks for block in row)
     grid = [
         [
@@ -236,7 +236,7 @@ def _line_lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: 
             axis_of_user = 1 - axis if transposed else axis
             name = f"blocks[{i},{j}]" if axis_of_user == 0 else f"blocks[{j},{i}]"
             line_of = f"blocks[{i},:] has incompatible row" if axis_of_user == 0 else f"blocks[:,{i}] has incompatible column"
-            # SciPy's words for rows differ from its words for columns.
+            # SciPy's error message for a row of blocks differs from its message for a column of blocks.
             how = f"incompatible dimensions for axis {axis_of_user}"
             how = how if axis else f"Mismatching dimensions along axis {axis_of_user}: {{{length}, {other}}}"
             raise ValueError(f"{line_of} dimensions. Got {name}.shape[{axis_of_user}] == {other}, expected {length}: {how}")
@@ -247,7 +247,7 @@ def _line_lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: 
 def _join_blocks(
     queue: cl.CommandQueue, grid: list[list[tuple[csr_array, int]]], heights: list[int], n_columns: int, dtype: Any
 ) -> csr_array:
-    """Return the CSR form of rows of blocks; a block comes with its first column in the result."""
+    """Return the matrix that rows of CSR blocks make up; with each block stands its first column in the matrix."""
     blocks = [block for row in grid for block, _ in row]
     dtypes = {block.dtype for block in blocks} or {np.dtype(np.float64)}
     common = dtypes.pop() if len(dtypes) == 1 else np.result_type(*(block.dtype for block in blocks))
@@ -264,7 +264,7 @@ def _join_blocks(
 
 
 def _convert_block(queue: cl.CommandQueue, block: csr_array, column: int, index: np.dtype[Any], value: np.dtype[Any]) -> Block:
-    """Return the device arrays of a block, converted to the index dtype and the value dtype of the result."""
+    """Return the device arrays of a block, converted to the index dtype and the value dtype of the stacked matrix."""
     data, indices, indptr = block.parts
     if indptr.dtype != index:
         data, indices, indptr = with_index(queue, (data, indices, indptr), index)
@@ -272,7 +272,7 @@ def _convert_block(queue: cl.CommandQueue, block: csr_array, column: int, index:
 
 
 def _join_facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:
-    """Return the facts of the stacked structure: sorted or canonical if all blocks are; None if a block was never checked."""
+    """Return the facts about a stacked matrix's structure: sorted or canonical if all blocks are; None if a block is unchecked."""
     all_facts = [block.facts for row in grid for block in row]
     known_facts = [facts for facts in all_facts if facts is not None]
     if len(known_facts) < len(all_facts):

@@ -25,7 +25,7 @@ __all__ = ["find", "tril", "triu"]
 
 @door(on_scipy(scipy.sparse.tril))
 def tril(A: Any, k: float = 0, format: str | None = None) -> Any:
-    """Return the entries on or below a diagonal.
+    """Return the lower triangle of an array: the entries on or below a diagonal.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def tril(A: Any, k: float = 0, format: str | None = None) -> Any:
 
 @door(on_scipy(scipy.sparse.triu))
 def triu(A: Any, k: float = 0, format: str | None = None) -> Any:
-    """Return the entries on or above a diagonal.
+    """Return the upper triangle of an array: the entries on or above a diagonal.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
 
 @door(on_scipy(scipy.sparse.find))
 def find(A: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the rows, the columns and the values of the entries that are not 0, duplicates added up.
+    """Return the rows, the columns and the values of an array's entries that are not 0, duplicates added up.
 
     Parameters
     ----------
