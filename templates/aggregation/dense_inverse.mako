@@ -29,7 +29,7 @@ void ${name}(
         }
     for (ulong k = 0; k < n; ++k) {
         const R pivot = real_part(inverse[k * n + k]);
-        // Minus infinity stays the least pivot from here on.
+        // After a pivot that is not positive the least pivot stays minus infinity.
         least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
         largest_pivot = fmax(largest_pivot, pivot);
         if (!(least_pivot > 0))
@@ -50,7 +50,7 @@ void ${name}(
             inverse[row * n + k] = column[row] * (1 / pivot);
         inverse[k * n + k] = of_real(-1 / pivot);
     }
-    // The sweeps leave the negative of the inverse, so all signs are changed.
+    // The sweeps by diagonal entries leave the negative of the inverse, so all signs are changed.
     for (ulong row = 0; row < n; ++row)
         for (ulong j = 0; j <= row; ++j) {
             const T entry = -inverse[row * n + j];
@@ -84,7 +84,7 @@ void ${name}(
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
         const R pivot = k < n ? real_part(inverse[k * n + k]) : 1;
         if (k < n) {
-            // Minus infinity stays the least pivot from here on.
+            // After a pivot that is not positive the least pivot stays minus infinity.
             least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
             largest_pivot = fmax(largest_pivot, pivot);
         }
@@ -101,7 +101,7 @@ void ${name}(
             }
         }
     }
-    // The sweeps leave the negative of the inverse, so all signs are changed.
+    // The sweeps by diagonal entries leave the negative of the inverse, so all signs are changed.
     for (ulong row = team; row < n; row += ${teams})
         for (ulong j = lane; j <= row; j += ${lanes}) {
             const T entry = -inverse[row * n + j];

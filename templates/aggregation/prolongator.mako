@@ -34,7 +34,7 @@ Result        deterministic
                 continue;
             const I column = t_columns[at];
             const T term = times(of_real(near == (I)row) - times(scale, values[k]) * gain, t_values[at]);
-            // Adjacent neighbours are in one aggregate as a rule, so the last place is tried first.
+            // Adjacent neighbours of a node are in one aggregate as a rule, so the place of the last term is tried first.
             if (length == 0 || ${col("place")} != column) {
                 place = length;
                 while (place > 0 && ${col("place - 1")} >= column)
@@ -95,7 +95,7 @@ void ${name}(
     for (ulong row = first_row; row < end; row += step) {
 % if phase == "pack":
 % if adjacent:
-        // Adjacent rows are packed at once.
+        // The adjacent rows of a work-item are packed at once.
         const I begin = pointers[row], length = pointers[end] - begin, first = indptr[row];
         row = end;
 % else:

@@ -44,7 +44,7 @@ Result        deterministic for a number of work-groups
 %>\
 <%def name="finish_sums(names, suffix)">\
 % if needs_box and names:
-    // Sum over the lanes of each sub-group first; then each work-item adds the sub-groups' sums, always in the same order.
+    // Sum over the lanes of each sub-group first; then each work-item adds the sub-groups' sums, in the same order at each call.
 #if LANE_WIDTH >= 8
 % for sum in names:
     ${sum}${suffix} = lanes_within(${sum}${suffix});
@@ -104,7 +104,7 @@ void ${name}(
     T ${sum} = me < n_groups ? sums[${at} * n_groups + me] : ZERO;
 % endfor
 % if work_group > 1:
-    // The loads of the first entries are in flight while the sums are finished.
+    // The loads of the vectors' first entries are in flight while the sums of earlier passes are finished.
 % for vector in reads + updates:
     T ${", ".join(f"{vector}_{u}" for u in range(unroll))};
 % endfor

@@ -21,12 +21,12 @@ from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choo
 
 __all__ = ["Aggregates", "aggregate_nodes"]
 
-#: Length of a block of the order of nodes, by the mean distance from a node to its first neighbour: on a grid, lines.
-#: Longer blocks make better aggregates, and take more steps.
+# Longer blocks in the order of a graph's nodes make better aggregates, and take more steps.
+#: Length of the blocks in which nodes are ordered, in mean distances from a node to its first neighbour: on a grid, in lines.
 _LINES = 128
-#: Number that marks an empty slot in the lists of waiting nodes.
+#: Number in place of a node at the end of the linked list of the nodes of a graph that wait for a node to be decided.
 _NONE = 0xFFFFFFFF
-#: Work-items on a compute unit that decide active nodes.
+#: Work-items on a compute unit that decide which active nodes of a graph become roots of aggregates.
 _ITEMS_PER_UNIT = 2048
 
 
@@ -52,7 +52,7 @@ class Aggregates(NamedTuple):
 
 
 def _order_nodes(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the order of n nodes: the shift of blocks of ``1 << shift`` nodes, the blocks by a hash, each block's place.
+    """Return the order in which n nodes are decided: the shift of blocks of ``1 << shift`` nodes, blocks by hash, their places.
 
     ``reach`` is the sum of the distances from nodes to their first neighbours.
     """
@@ -104,7 +104,7 @@ def aggregate_nodes(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_
 def _decide_nodes(
     chain: Chain, launch: tuple[int, tuple[np.uint64, ...]], indices: cl_array.Array, indptr: cl_array.Array
 ) -> cl_array.Array:
-    """Return the states of all nodes: 2 for nodes of the maximal independent set, 0 for other nodes; waits."""
+    """Return the states of all nodes of a graph: 2 for nodes of the maximal independent set, 0 for other nodes; waits."""
     queue, n, in_loops = chain.queue, indptr.size - 1, chain.device.lanes_are_loops
     (groups, sizes), group, name = launch, work_group_of(chain.device), name_of(indptr.dtype)
     (begin, _), (choose, _) = chain.build(BEGIN.record(group, name)), chain.build(Choose(group, name, in_loops))
@@ -139,7 +139,7 @@ def _decide_active_nodes(
     graph: _OrderedGraph,
     state: cl_array.Array,
 ) -> bool:
-    """Decide the states of all nodes by steps over lists of active nodes, and return True; waits.
+    """Decide which nodes of a graph are in the independent set, by steps over lists of active nodes; return True; waits.
 
     False: the graph is not symmetric, or has more nodes than uint32 numbers; no node is decided.
     """
@@ -170,7 +170,7 @@ def _decide_active_nodes(
 def _decide_all_nodes(
     chain: Chain, choose: Built, launch: tuple[int, tuple[np.uint64, ...]], graph: _OrderedGraph, state: cl_array.Array
 ) -> cl_array.Array:
-    """Return the states of all nodes, decided by steps over all nodes; waits."""
+    """Return the states of all nodes of a graph, decided by steps over all nodes; waits."""
     groups, sizes = launch
     next_state, undecided = chain.scratch(state.size, np.uint32), chain.scratch(1, np.uint32)
     steps = Thresholds.of(chain.device).steps_ahead

@@ -25,21 +25,22 @@ __all__ = [
     "Prolongator", "Smoothing", "Strength", "Tentative", "Thresholds",
 ]  # fmt: skip
 
-#: Most unknowns of a coarsest matrix that a work-group inverts: LAPACK's threads on the host spin, or wait, for milliseconds.
+# LAPACK's threads on the host spin, or wait, for milliseconds, so a work-group of the device inverts small matrices.
+#: Most unknowns of a multigrid hierarchy's coarsest matrix that a work-group inverts; LAPACK inverts larger ones on the host.
 MAX_INVERTED = 256
-#: Work-items that share a row while a work-group inverts the coarsest matrix.
+#: Work-items that share a row while a work-group inverts the coarsest matrix of a multigrid hierarchy.
 _INVERTING_LANES = 32
-#: Entries of a prolongator's row for which a work-item has local memory.
+#: Entries of a prolongator's row for which a work-item has local memory, if the longest row of A has more than 8.
 _ROOM = 16
-#: Bytes of local memory in which a work-group makes rows of prolongators.
+#: Bytes of local memory in which a work-group makes rows of a smoothed prolongator.
 _LOCAL = 24576
-#: Most neighbours of a node whose aggregates are counted when the node chooses one.
+#: Most neighbours of a node that are counted by aggregate when the node joins the aggregate of most of its neighbours.
 _MOST = 32
-#: Entries of a neighbour's row that a work-item loads at a time in the search for a blocker.
+#: Entries of a neighbour's row that a work-item loads at a time in the search for a node that a node has to wait for.
 _AT_ONCE = 8
-#: Most active nodes that a work-group decides in a step.
+#: Most active nodes of a graph (undecided and not waiting) that a work-group decides in a step of aggregation.
 _LISTED = 64
-#: Most nodes that a work-group collects in local memory for the next step's list.
+#: Most nodes of a graph that a work-group collects in local memory for the list of the next step of aggregation.
 _WOKEN = 256
 
 
@@ -53,7 +54,7 @@ class Thresholds(thresholds.Thresholds):
     lanes: int = number(8, "work-items", least=1, power=True)
     #: Mean number of neighbours of a node above which ``many_lanes`` and ``large_group`` count.
     few_neighbours: int = number(12, "neighbours")
-    #: Work-items that share a node's neighbours where nodes have many.
+    #: Work-items that share a node's neighbours where nodes have many neighbours.
     many_lanes: int = number(32, "work-items", least=1, power=True)
     #: Work-group size where nodes have many neighbours.
     large_group: int = number(512, "work-items", least=1)
@@ -63,7 +64,7 @@ class Thresholds(thresholds.Thresholds):
     steps_ahead: int = number(64, "steps", least=1)
 
 
-#: Kernel of the first states and the reaches of nodes.
+#: Kernel of the first state of each node of a graph, and of the distance from the node back to its first neighbour.
 BEGIN = declare_loop(
     "aggregation/begin",
     "The first state of each node of a graph, 1 if the node has a neighbour, else 0; and its reach, the distance back to its "
@@ -77,7 +78,7 @@ BEGIN = declare_loop(
 )
 
 
-#: Kernel of the marks of roots.
+#: Kernel that marks the roots of aggregates, the nodes of a graph in state 2, to be counted.
 ROOTS = declare_loop(
     "aggregation/roots",
     "Marks of the roots, the nodes of state 2, to be counted.",
@@ -129,7 +130,7 @@ class Advance(OfStructure):
 
     @classmethod
     def legal(cls, device: Device, index: str, phase: str, mean: float) -> Advance:
-        """Return the record of a phase for a graph whose nodes have ``mean`` neighbours."""
+        """Return the parameters of the kernel of a phase, for a graph whose nodes have ``mean`` neighbours on average."""
         limits = Thresholds.of(device)
         is_long = mean > limits.few_neighbours
         group = min(limits.large_group, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
@@ -286,7 +287,7 @@ class Prolongator(OfNumbers):
 
     @classmethod
     def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
-        """Return the record of a phase for a matrix A whose longest row has ``longest`` entries."""
+        """Return the parameters of the kernel of a phase, for a matrix A whose longest row has ``longest`` entries."""
         adjacent, group = device.lanes_are_loops and phase != "values", work_group_of(device)
         if device.lanes_are_loops or phase == "pack":
             return cls(group, index, dtype, phase, adjacent)

@@ -20,12 +20,12 @@ from clsparse_py._solvers.aggregation.kernels import Norms, Orthonormal, Tentati
 
 __all__ = ["make_tentative_prolongator"]
 
-#: Relative norm below which a candidate counts as linearly dependent on earlier ones (Gram-Schmidt).
+#: Relative norm below which a near-nullspace candidate counts as linearly dependent on earlier ones (Gram-Schmidt).
 _TOLERANCE = 1e-10
 
 
 def _enqueue_normalised(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_array.Array) -> None:
-    """Enqueue the kernels for one candidate: its norm in each aggregate, by one work-item, and the prolongator's entries."""
+    """Enqueue the kernels that make the prolongator T of one candidate: the candidate divided by its norm in each aggregate."""
     joined, positions, candidate = of_nodes
     values, indices, indptr = T
     types = name_of(positions.dtype), name_of(candidate.dtype)
@@ -38,7 +38,7 @@ def _enqueue_normalised(chain: Chain, of_nodes: Parts, block: int, T: Parts, nor
 
 
 def _enqueue_orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], T: Parts, coarse: cl_array.Array) -> None:
-    """Enqueue the kernels for several candidates: the prolongator's columns are made orthonormal in each aggregate."""
+    """Enqueue the kernels that make the prolongator T of several candidates: columns that are orthonormal in each aggregate."""
     joined, positions, candidates = of_nodes
     values, indices, indptr = T
     queue, device, dtype = chain.queue, chain.device, candidates.dtype

@@ -16,7 +16,7 @@ __all__ = ["convert_to_pyamg"]
 
 
 def convert_to_pyamg(ours: Sequence[Level]) -> Any:
-    """Return PyAMG's hierarchy with copies of the matrices and smoothers of our levels; see `MultilevelSolver.to_pyamg`."""
+    """Return a multigrid hierarchy as PyAMG's, with copies of matrices and smoothers; see `MultilevelSolver.to_pyamg`."""
     from pyamg.multilevel import MultilevelSolver as OfPyamg
 
     levels = []
@@ -37,7 +37,7 @@ def convert_to_pyamg(ours: Sequence[Level]) -> Any:
 
 
 def _make_host_smoother(smoother: Smoother | None, A: Any) -> Any:
-    """Return a smoother as PyAMG's function of a matrix, x and b, which overwrites x."""
+    """Return a multigrid smoother as PyAMG's function of a matrix, x and b, which overwrites x."""
     from pyamg.relaxation import relaxation
 
     if smoother is None:
@@ -50,7 +50,7 @@ def _make_host_smoother(smoother: Smoother | None, A: Any) -> Any:
     inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0) if smoother.scaled else 1
 
     def polynomial(A: Any, x: Any, b: Any) -> None:
-        """Overwrite x by the result of the smoother's steps for ``A x = b``."""
+        """Overwrite x by the result of the polynomial smoother's steps for ``A x = b``."""
         first, *further = (gain if np.iscomplexobj(x) else np.real(gain) for gain in smoother.coefficients)
         solution = x
         for _ in range(smoother.iterations):

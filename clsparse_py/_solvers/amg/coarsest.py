@@ -21,7 +21,7 @@ from clsparse_py._solvers.aggregation.kernels import MAX_INVERTED, DenseInverse
 
 __all__ = ["compute_inverse_values", "invert_coarsest", "invert_on_host"]
 
-#: Most unknowns of the coarsest level, whose inverse is a dense matrix.
+#: Most unknowns of the coarsest level of a multigrid hierarchy, whose inverse is a dense matrix.
 _MAX_DENSE = 5000
 #: Work-items of the work-group that inverts the coarsest matrix on GPUs.
 _WORK_GROUP = 1024
@@ -30,7 +30,7 @@ _ROUNDING = 1000
 
 
 def invert_coarsest(A: csr_array) -> csr_array:
-    """Return the inverse of a coarsest matrix, or its pseudoinverse, with all its entries, zeros too.
+    """Return the inverse of a hierarchy's coarsest matrix, or its pseudoinverse, in CSR form with all entries, zeros too.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def invert_coarsest(A: csr_array) -> csr_array:
 
 
 def compute_inverse_values(A: csr_array) -> cl_array.Array:
-    """Return the values of the inverse of a coarsest matrix, row by row, zeros too."""
+    """Return the values of the inverse of a hierarchy's coarsest matrix, row by row, zeros too."""
     values = _invert_by_work_group(A.queue, A.parts)
     return copy_to_device(A.queue, "an inverse", invert_on_host(A.get()).data) if values is None else values
 
@@ -73,7 +73,7 @@ def _make_dense_structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
 
 
 def invert_on_host(A: Any) -> Any:
-    """Return the inverse of a coarsest matrix of SciPy's by LAPACK, as a SciPy array.
+    """Return the inverse of a hierarchy's coarsest matrix, of SciPy's, by LAPACK, as a SciPy array.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def _pseudoinvert(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         except np.linalg.LinAlgError:
             pass
         else:
-            # The square of the pivots' ratio is at most the condition number.
+            # The square of the ratio of Cholesky's largest to smallest pivot is at most the matrix's condition number.
             pivots = np.diagonal(factor[0]).real
             if pivots.min() > np.sqrt(_ROUNDING * A.shape[0] * eps) * pivots.max():
                 inverse: np.ndarray[Any, Any] = scipy.linalg.cho_solve(factor, np.eye(*A.shape, dtype=A.dtype))

@@ -24,7 +24,7 @@ from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["CYCLES", "Workspace"]
 
-#: Kinds of cycles. The inner solves of AMLI, PyAMG's kind, begin with ones, and the inner solves of K with zeros.
+#: Names of multigrid cycles: the inner solves of AMLI, PyAMG's kind, begin with ones, and the inner solves of K with zeros.
 CYCLES = ("V", "W", "F", "K", "AMLI")
 
 
@@ -42,23 +42,23 @@ class _Room:
 
     @property
     def smoothers(self) -> tuple[Smoother | None, Smoother | None]:
-        """The smoothers before and after the coarse correction."""
+        """The smoothers of a multigrid level: before and after the correction from the coarser level."""
         return self._level.presmoother, self._level.postsmoother
 
     @property
     def _gains(self) -> list[complex]:
-        """The coefficients of the level's smoothers, the presmoother's first."""
+        """The coefficients of the polynomials of a level's smoothers, the presmoother's first."""
         return [gain for smoother in self.smoothers if smoother is not None for gain in smoother.coefficients]
 
     def _set_gains(self) -> None:
-        """Copy the smoothers' coefficients to the scalars of the level's passes."""
+        """Copy the coefficients of a level's smoothers to the device, as scalars of the level's vector passes."""
         gains = self._gains
         scalars = np.zeros((max(len(gains), 1), len(passes.LAYOUT.scalars)), self._dtype)
         scalars[: len(gains), 0] = gains if self._dtype.kind == "c" else np.real(gains)
         self.sweeps.set_all(scalars.ravel())
 
     def follow_levels(self) -> bool:
-        """Take over the level's new values; return False if bound commands would not see the change of matrices."""
+        """Take over the new values of a level's matrices; return False if commands bound to former matrices would miss them."""
         current = self._level.A, self._level.P, self._level.R
         present = self.A, self.P, self.R
         if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
@@ -70,7 +70,7 @@ class _Room:
         return True
 
     def get_vector(self, name: str) -> cl_array.Array:
-        """Return the level's vector of a name, allocated at the first call."""
+        """Return a level's work vector of a name, allocated at the first call."""
         if name not in self._vectors:
             self._vectors[name] = self.sweeps.vector()
         return self._vectors[name]
@@ -87,7 +87,7 @@ class _Room:
         return self._vectors[name]
 
     def bind(self, step: Pass, part: int = 0, **vectors: cl_array.Array) -> Command:
-        """Return the command of a pass over vectors; ``part`` numbers the coefficients of both smoothers."""
+        """Return the command of a level's vector pass; ``part`` is the number of the smoothers' coefficient that it takes."""
         return self.sweeps.bind(step, part, 0, **vectors)
 
     def get_parts(self, is_after: bool) -> range:
@@ -143,15 +143,16 @@ class Workspace:
         self._is_lent = False
 
     def follow_levels(self) -> bool:
-        """Take over the levels' new values; return False if the hierarchy needs another workspace."""
+        """Take over the new values of the levels' matrices; return False if the hierarchy needs another workspace."""
         followed = [room.follow_levels() for room in self._rooms]
         return self._is_plain and all(followed)
 
     @contextmanager
     def borrow(self, b: cl_array.Array, x: cl_array.Array) -> Iterator[tuple[cl_array.Array, cl_array.Array, cl_array.Array]]:
-        """Lend a copy of b, a copy of x (copied back at the end) and a vector for the residual: mostly the workspace's own.
+        """Lend vectors for multigrid cycles: a copy of b, a copy of x (copied back at the end), and one for the residual.
 
-        Commands on the workspace's own vectors are bound once: kernel objects take the host longer than most cycles take.
+        Mostly these are the workspace's own, and commands on these are bound once: kernel objects take the host longer than most
+        cycles take.
         """
         with self.lock:
             is_other, self._is_lent = self._is_lent, True
@@ -165,7 +166,7 @@ class Workspace:
             self._is_lent = is_other
 
     def _cache_commands(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
-        """Return the commands that ``make`` binds, cached under a key if ``vector`` is the workspace's own."""
+        """Return the commands of a cycle that ``make`` binds, cached under a key if ``vector`` is the workspace's own."""
         if not any(vector is own_vector for own_vector in self._own):
             return make()
         if key not in self._known:
@@ -174,11 +175,11 @@ class Workspace:
 
     @property
     def finest(self) -> Sweeps:
-        """The passes over vectors of the finest level."""
+        """The vector passes of the finest level, with their scalars and sums."""
         return self._rooms[0].sweeps
 
     def bind_residual(self, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array) -> list[Command]:
-        """Return the commands that compute ``r = b - A x`` and begin the sum of its squares."""
+        """Return the commands that compute the residual ``r = b - A x`` on the finest level, and begin the sum of its squares."""
         level = self._rooms[0]
         A, q = level.A, level.get_vector("q")
         return self._cache_commands(
@@ -192,14 +193,14 @@ class Workspace:
         return self.read_norm()
 
     def read_norm(self) -> float:
-        """Return the root of the sum of squares that the last enqueued pass began; waits."""
+        """Return the norm of the vector whose sum of squares the last enqueued pass began; waits."""
         with np.errstate(all="ignore"):
             return float(np.sqrt(self.finest.totals()["rr"].real))
 
     def bind_cycle(
         self, kind: str, repeats: int, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array | None = None
     ) -> list[Command]:
-        """Return the commands of one cycle on the finest level.
+        """Return the commands of one multigrid cycle on the finest level.
 
         Parameters
         ----------
@@ -216,7 +217,7 @@ class Workspace:
         return self._cache_commands(key, b, lambda: self._bind_level(0, kind, repeats, b, x, from_zero=r is None, r=r))
 
     def _bind_inner(self, number: int, kind: str, repeats: int, *, from_zero: bool) -> list[Command]:
-        """Return the commands of a cycle on a coarser level, from the level's vector b to its vector x."""
+        """Return the commands of a multigrid cycle on a coarser level, from the level's vector b to its vector x."""
         key = number, kind, repeats, from_zero
         if key not in self._known:
             level = self._rooms[number]
@@ -236,7 +237,7 @@ class Workspace:
         from_zero: bool,
         r: cl_array.Array | None = None,
     ) -> list[Command]:
-        """Return the commands of one cycle on a level: smoothing, coarse correction, smoothing."""
+        """Return the commands of one multigrid cycle on a level: smoothing, correction from the coarser level, smoothing."""
         if number == len(self._rooms) - 1:
             return [bind_product(self.queue, self._coarse, b, x)]
         level, below = self._rooms[number], self._rooms[number + 1]
@@ -250,7 +251,7 @@ class Workspace:
         return commands + self._bind_smoother(level, True, b, x)
 
     def _bind_correction(self, number: int, kind: str, repeats: int) -> list[Command]:
-        """Return the commands of the coarse correction on a level, from the level's vector b to its vector x."""
+        """Return the commands that solve a coarser level's system for the correction, from the vector b to the vector x."""
         if number == len(self._rooms) - 1 or kind == "V":
             return self._bind_inner(number, "V", 0, from_zero=True)
         if kind == "W":
@@ -261,13 +262,13 @@ class Workspace:
         return self._bind_k_cycle(number, kind, repeats)
 
     def _bind_k_cycle(self, number: int, kind: str, repeats: int) -> list[Command]:
-        """Return the commands of two conjugate gradient steps on a level, preconditioned by a cycle on the same level."""
+        """Return the commands of a K-cycle's two conjugate gradient steps on a level, preconditioned by a cycle on that level."""
         level = self._rooms[number]
         b, x = level.get_vector("b"), level.get_vector("x")
         directions = [(level.get_vector(f"p{i}"), level.get_vector(f"q{i}")) for i in (0, 1)]
 
         def solve(p: cl_array.Array, q: cl_array.Array) -> list[Command]:
-            """Return the commands that make the direction p by a cycle, and ``q = A p``."""
+            """Return the commands that compute a direction p of conjugate gradients by a multigrid cycle, and ``q = A p``."""
             ones = kind == "AMLI"
             begin: list[Command] = [functools.partial(level.sweeps.fill, p, 1)] if ones else []
             return [
@@ -297,7 +298,7 @@ class Workspace:
         from_zero: bool = False,
         r: cl_array.Array | None = None,
     ) -> list[Command]:
-        """Return the commands of a level's smoother, before or after the coarse correction; r is the residual of x, or None."""
+        """Return the commands of a level's smoother, before or after the correction of x; r is the residual of x, or None."""
         commands: list[Command] = []
         smoother, parts = level.smoothers[is_after], level.get_parts(is_after)
         steps = 0 if smoother is None else smoother.iterations
@@ -324,7 +325,7 @@ class Workspace:
         inverse: cl_array.Array,
         is_first: bool,
     ) -> list[Command]:
-        """Return the commands of a step of a Jacobi method; r is the residual of x, or None."""
+        """Return the commands of a step of a Jacobi smoother; r is the residual of x, or None."""
         if r is not None:
             step = passes.JACOBI_BEGIN if is_first else passes.JACOBI_OF_RESIDUAL
             return [level.bind(step, gain, r=r, inverse=inverse, x=x)]

@@ -15,6 +15,7 @@ from clsparse_py._operations.spgemm import SpgemmPlan, plan_and_multiply, spgemm
 
 __all__ = ["RapPlan", "plan_and_multiply_rap", "rap_plan"]
 
+#: Order of the two products of a triple product ``R A P``.
 Order = Literal["auto", "R(AP)", "(RA)P"]
 
 
@@ -124,9 +125,9 @@ def plan_and_multiply_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[Rap
 
 
 def _estimate_products(X: csr_array, Y: csr_array, other: csr_array, *, from_left: bool) -> float:
-    """Return the estimated multiplications of ``X Y`` and of its product with ``other`` from the left, or from the right."""
+    """Return an estimate of the multiplications of the product ``X Y``, and of ``other`` times that, or that times ``other``."""
     estimate = spgemm_estimate(X, Y)
-    # An estimate may exceed the number of entries of a dense product.
+    # The estimated number of entries of a sparse product may exceed the number of entries of a dense one.
     entries = min(estimate.nnz, X.shape[0] * Y.shape[1])
     if from_left:
         return estimate.n_products + other.nnz * entries / max(X.shape[0], 1)

@@ -17,7 +17,7 @@ from clsparse_py._solvers.amg.solver import MultilevelSolver
 
 __all__ = ["from_pyamg"]
 
-#: Coarse solvers of PyAMG that solve exactly, as the inverse here does.
+#: PyAMG's names of direct solvers of the coarsest level, in place of which the coarsest matrix is inverted here.
 _EXACT = ("pinv", "lu", "cholesky", "splu")
 
 
@@ -59,7 +59,7 @@ def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None =
 
 
 def _copy_level(ml: Any, number: int, smoother: Any, queue: cl.CommandQueue | None) -> Level:
-    """Return a level of PyAMG's hierarchy on the device, with the user's smoother, or PyAMG's smoothers if that is None."""
+    """Return a copy of a level of PyAMG's hierarchy on the device, with the user's smoother, or by default PyAMG's smoothers."""
     theirs = ml.levels[number]
     is_last = number == len(ml.levels) - 1
     parts = (theirs.A, None, None) if is_last else (theirs.A, theirs.P, theirs.R)
@@ -81,7 +81,7 @@ def _copy_matrix(A: Any, queue: cl.CommandQueue | None) -> csr_array:
 
 
 def _read_smoother(number: int, theirs: Any) -> Smoother | None:
-    """Return the smoother that a function of PyAMG stands for, with the function's numbers.
+    """Return the smoother that a smoothing function of PyAMG stands for, with the function's coefficients and iterations.
 
     Raises
     ------

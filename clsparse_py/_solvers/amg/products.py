@@ -41,7 +41,7 @@ def bind_product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.
     begin, end = around
 
     def enqueue() -> None:
-        """Enqueue the product over ranks; the local block is multiplied while ranks exchange entries of x."""
+        """Enqueue the product of a matrix over ranks; the local block is multiplied while ranks exchange entries of x."""
         begin()
         if command is not None:
             command()

@@ -38,11 +38,11 @@ __all__ = ["Options", "build_levels", "check_candidates", "smooth_candidates", "
 
 _log = logging.getLogger(__name__)
 
-#: Default gain omega of Jacobi steps, as in PyAMG; it is divided by the largest eigenvalue of D^-1 A.
+#: Default gain omega of Jacobi steps of smoothers and prolongators, as in PyAMG; divided by the largest eigenvalue of D^-1 A.
 _OMEGA = 4 / 3
-#: Default smoothing of the candidates, by level: on the finest level alone, as PyAMG's, but by the Jacobi method.
+#: Default smoothing of near-nullspace candidates, by level: on the finest level alone, as PyAMG's, but by the Jacobi method.
 _IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
-#: Most nodes of a coarsest level, if nodes have one unknown, and if several: another level takes longer than their inverse.
+#: Most nodes of a hierarchy's coarsest level, if nodes have one unknown, and if several: inverting beats another level.
 _MAX_COARSE = (256, 100)
 
 
@@ -103,12 +103,12 @@ class Options:
         return cls(symmetry, max_levels=max_levels, max_coarse=max_coarse, **lists)
 
     def at_level(self, name: str, level: int) -> Any:
-        """Return the option of a name for a level, which has a number."""
+        """Return the value that the option of a name has on the level of a number."""
         values = getattr(self, name)
         return values[min(level, len(values) - 1)]
 
     def is_coarse(self, level: Level) -> bool:
-        """Return whether a level has few enough nodes to be the coarsest."""
+        """Return whether a level has few enough nodes to be the coarsest of its hierarchy."""
         max_nodes = _MAX_COARSE[level.blocksize > 1] if self.max_coarse is None else self.max_coarse
         return bool(level.A.shape[0] // level.blocksize <= max_nodes)
 
@@ -119,13 +119,13 @@ class _Step:
     def __init__(self, coarse: cl_array.Array, T: Matrix, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = coarse, T, omegas, symmetry
         self._smoothed: list[SpgemmPlan[csr_array]] = []
-        # Whether P is made row by row, without a product of sparse matrices; None: not decided yet.
+        # Whether the prolongator P is made row by row, without a product of sparse matrices; None: not decided yet.
         self._is_direct: bool | None = None
         self._transposed: Any = None
         self._galerkin: RapPlan | None = None
 
     def run(self, level: Level, below: csr_array | None = None) -> csr_array:
-        """Set a level's P and R for the present values of its matrix, and return the matrix of the next level.
+        """Set a level's prolongator P and restriction R for its matrix's present values; return the matrix of the next level.
 
         ``below`` is the next level's matrix for earlier values. Its values are overwritten, as those of P and R are.
         """
@@ -261,7 +261,7 @@ def smoothed_aggregation_solver(
 
 @door()
 def _set_up_on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
-    """Return the hierarchy of a matrix on one device, with near-nullspace candidates B."""
+    """Return the multigrid hierarchy of a matrix on one device, with near-nullspace candidates B."""
     finest, blocksize = _read_matrix(A)
     level = Level(
         finest, B=_read_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric"
@@ -275,13 +275,13 @@ class Coarsening(Protocol):
     B: cl_array.Array
 
     def run(self, level: Level, below: Any = None) -> Any:
-        """Set a level's P and R for the present values of its matrix, and return the matrix of the next level."""
+        """Set a level's prolongator P and restriction R for its matrix's present values; return the matrix of the next level."""
 
 
 def build_levels(
     finest: Level, options: Options, step_of: Callable[[Level, int, Options], Coarsening | None]
 ) -> tuple[list[Level], Callable[[list[Level]], None]]:
-    """Return the levels of a hierarchy, and the function that sets the levels anew for other values of the finest matrix.
+    """Return the levels of a multigrid hierarchy, and a function that sets the levels anew for other values of the finest matrix.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def build_levels(
     _set_smoothers(levels, options)
 
     def refresh(levels: list[Level]) -> None:
-        """Set the levels anew for the values that the finest matrix has now."""
+        """Set the levels of a hierarchy anew for the values that the finest matrix has now."""
         for level, below, step in zip(levels, levels[1:], steps, strict=False):
             level.changed()
             below.A = step.run(level, below.A)
@@ -312,7 +312,7 @@ def build_levels(
 
 
 def _set_smoothers(levels: list[Level], options: Options) -> None:
-    """Set the smoothers of all levels but the coarsest."""
+    """Set the smoothers of all levels of a hierarchy but the coarsest."""
     for number, level in enumerate(levels[:-1]):
         level.presmoother = make_smoother("presmoother", options.at_level("presmoother", number), level.rho)
         level.postsmoother = make_smoother("postsmoother", options.at_level("postsmoother", number), level.rho)
@@ -332,7 +332,7 @@ def _coarsen(level: Level, number: int, options: Options) -> _Step | None:
 
 
 def smooth_candidates(level: Level, omega: float, iterations: int) -> None:
-    """Smooth a level's candidates B by steps of the Jacobi method for ``A B = 0``."""
+    """Smooth a level's near-nullspace candidates B by steps of the Jacobi method for ``A B = 0``."""
     B = level.B
     assert B is not None
     if not iterations:
@@ -347,7 +347,7 @@ def smooth_candidates(level: Level, omega: float, iterations: int) -> None:
 
 
 def _read_improvement(option: Any) -> tuple[float, int]:
-    """Return the gain and the number of the steps that smooth candidates, from a user's ``improve_candidates``."""
+    """Return the gain and the number of the steps that smooth near-nullspace candidates, from a user's ``improve_candidates``."""
     name, options = unpack(option)
     if name not in ("jacobi", None):
         raise ValueError(f"improve_candidates: must be 'jacobi' or None, is {name!r}")
@@ -401,7 +401,7 @@ def _read_matrix(A: Any) -> tuple[csr_array, int]:
     if not matrix.has_canonical_format:
         matrix = make_canonical(matrix)
         blocksize = blocksize if matrix.nnz % blocksize**2 == 0 else 1
-    # The caller may replace the arrays of his matrix: the hierarchy has an object of its own over the same arrays.
+    # The caller may replace the arrays of the matrix object: the hierarchy has an object of its own over the same arrays.
     return csr_array.sharing(matrix), blocksize
 
 
@@ -421,7 +421,7 @@ def _read_candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
 
 
 def check_candidates(B: Any, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the candidates B on the host, as n rows in a matrix's dtype.
+    """Return the near-nullspace candidates B on the host, as n rows in a matrix's dtype.
 
     Raises
     ------

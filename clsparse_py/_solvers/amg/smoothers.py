@@ -43,7 +43,7 @@ class Smoother:
 
 
 def unpack(option: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the name and the options of a method, from a name or from PyAMG's pair (name, options)."""
+    """Return the name and the options of a method of multigrid, from a name or from PyAMG's pair (name, options)."""
     if isinstance(option, tuple):
         name, options = option
         return name, dict(options)
@@ -51,7 +51,7 @@ def unpack(option: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def list_by_level(name: str, option: Any) -> list[Any]:
-    """Return an option as a list with an entry for each level; a tuple that is not (name, options) is a list.
+    """Return an option of multigrid as a list with an entry for each level; a tuple that is not (name, options) is a list.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def _make_chebyshev(
         )
     low, high = rho() * lower_bound, rho() * upper_bound
     roots = (high + low) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(degree) + 0.5) / degree)
-    # The polynomial 1 - t p(t) is 1 at t = 0, and vanishes at the roots.
+    # The polynomial 1 - t p(t) of a smoother p is 1 at t = 0, and vanishes at Chebyshev's roots.
     polynomial = np.poly(roots)
     return Smoother("chebyshev", tuple((-polynomial / polynomial[-1])[:-1].tolist()), True, _check_iterations(iterations))
 
@@ -94,12 +94,12 @@ def _check_iterations(iterations: Any) -> int:
     return number
 
 
-#: The smoothers by PyAMG's names.
+#: Functions that make the multigrid smoothers, by PyAMG's names of these smoothers.
 _KINDS: Mapping[str, Callable[..., Smoother]] = {"jacobi": _make_jacobi, "chebyshev": _make_chebyshev}
 
 
 def make_smoother(name: str, option: Any, rho: Callable[[], float]) -> Smoother | None:
-    """Return the smoother of a level from a user's option, or None.
+    """Return the smoother of a multigrid level from a user's option, or None.
 
     Parameters
     ----------

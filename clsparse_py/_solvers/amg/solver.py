@@ -32,7 +32,7 @@ from clsparse_py._solvers.linalg.problem import solve_problem
 
 __all__ = ["MultilevelSolver", "Preconditioner", "read_cycle_name"]
 
-#: Most Krylov vectors of GMRES between restarts.
+#: Most Krylov vectors between restarts of GMRES with a multigrid cycle as preconditioner.
 _COLUMNS = 20
 
 
@@ -139,14 +139,14 @@ class MultilevelSolver:
         if self._is_own:
             _overwrite_values(A, placed_values)
         else:
-            # The caller owns the first values, so the hierarchy gets values of its own.
+            # The caller owns the first values of the finest matrix, so the hierarchy gets an array of values of its own.
             self.levels[0].A, self._is_own = A.with_values(placed_values), True
         refreshed(self.levels)
         _overwrite_values(self._coarse, compute_inverse_values(self.levels[-1].A))
         self._workspaces = {key: space for key, space in self._workspaces.items() if space.follow_levels()}
 
     def to_pyamg(self) -> Any:
-        """Return the hierarchy as PyAMG's, with copies of its matrices on the host and the same smoothers.
+        """Return the multigrid hierarchy as PyAMG's, with copies of its matrices on the host and the same smoothers.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class MultilevelSolver:
         return convert_to_pyamg(self.levels)
 
     def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
-        """Return the operator of one cycle that begins with 0: ``M`` for the solvers here, on the device, and for SciPy's.
+        """Return the operator of a multigrid cycle that begins with 0: ``M`` for solvers here, on the device, and for SciPy's.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class MultilevelSolver:
         cycles_per_level: int = 1,
         return_info: bool = False,
     ) -> Any:
-        """Solve ``A x = b`` by cycles, or by a Krylov method that they precondition.
+        """Solve ``A x = b`` by multigrid cycles, or by a Krylov method that multigrid cycles precondition.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class MultilevelSolver:
             options: dict[str, Any] = {"kind": kind, "repeats": repeats, "residuals": residuals}
 
             def read() -> Options:
-                """Return the checked options of an iteration by cycles."""
+                """Return the checked options of an iteration by multigrid cycles."""
                 by_cycles = functools.partial(self._iterate, **options)
                 return Options.check("multigrid", by_cycles, None, rtol=tol, maxiter=maxiter, callback=callback)
 
@@ -266,7 +266,7 @@ class MultilevelSolver:
         repeats: Any,
         has_residuals: bool,  # noqa: ARG002 - ranks agree on the option
     ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
-        """Return the checked options of `solve`: kind of cycle, Krylov method, tolerance, most iterations, repeats."""
+        """Return the checked options of multigrid's `solve`: cycle, Krylov method, tolerance, most iterations, repeats."""
         method = _find_solver(accel) if isinstance(accel, str) else accel
         if accel is not None and not callable(method):
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
@@ -314,10 +314,10 @@ class MultilevelSolver:
         callback: Callable[[Any], object] | None,
         residuals: list[float] | None,
     ) -> tuple[Any, int]:
-        """Solve ``A x = b`` by a Krylov method with a cycle as preconditioner; return x and the method's info."""
+        """Solve ``A x = b`` by a Krylov method with a multigrid cycle as preconditioner; return x and the method's info."""
 
         def report(x: Any) -> None:
-            """Add the norm of x's residual to ``residuals``, and call the user's callback."""
+            """Add the norm of the residual ``b - A x`` to ``residuals``, and call the user's callback."""
             if residuals is not None:
                 residuals.append(self._compute_residual_norm(b, x))
             if callback is not None:
@@ -336,12 +336,12 @@ class MultilevelSolver:
         return x, maxiter if accel == "gmres" and info else info
 
     def _compute_residual_norm(self, b: Any, x: Any) -> float:
-        """Return the norm of ``b - A x``."""
+        """Return the norm of the residual ``b - A x``."""
         r = b - (self.levels[0].A @ x).reshape(b.shape)
         return float(np.linalg.norm(r.get() if isinstance(r, cl_array.Array) else r))
 
     def _get_workspace(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Workspace:
-        """Return the workspace of cycles on a queue, made at the first call."""
+        """Return the workspace of multigrid cycles on a queue, made at the first call."""
         key = queue.int_ptr, dtype.char
         if key not in self._workspaces:
             self._workspaces[key] = Workspace(self.levels, self._coarse, queue, dtype)
@@ -349,14 +349,14 @@ class MultilevelSolver:
 
 
 def _overwrite_values(A: csr_array, values: cl_array.Array) -> None:
-    """Overwrite a matrix's values in place, as bound commands read them there."""
+    """Overwrite the values of a matrix on the device in place, where bound commands read them."""
     chain = Chain(A.queue, values, writes=(A.data,))
     chain.copy(A.data, values, values.size)
     chain.finish(A.data)
 
 
 def _read_values(values: Any, A: csr_array) -> cl_array.Array:
-    """Return the values of a matrix that has to have A's structure.
+    """Return the new values for A from a matrix, which has to have A's structure.
 
     Raises
     ------
@@ -379,7 +379,7 @@ def _are_equal(a: cl_array.Array, b: cl_array.Array) -> bool:
 
 
 def _run_commands(space: Workspace, commands: list[Callable[[], object]]) -> float:
-    """Enqueue bound commands, the last of which begins a sum of squares; return the root of the sum; waits."""
+    """Enqueue the bound commands of a cycle, the last of which begins a sum of squares; return the root of the sum; waits."""
     with space.lock:
         for command in commands:
             command()
@@ -387,7 +387,7 @@ def _run_commands(space: Workspace, commands: list[Callable[[], object]]) -> flo
 
 
 def read_cycle_name(cycle: Any) -> str:
-    """Return the user's kind of cycle in upper case, checked to be in `CYCLES`."""
+    """Return the user's kind of multigrid cycle in upper case, checked to be in `CYCLES`."""
     name = str(cycle).upper()
     if name not in CYCLES:
         raise ValueError(f"cycle: must be one of {', '.join(CYCLES)}, is {cycle!r}")
@@ -408,7 +408,7 @@ class Preconditioner(DeviceOperator):
         bound_cycle: list[Any] = [None, None, []]
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-            """Enqueue a cycle for the right-hand side x, whose solution is y."""
+            """Enqueue a multigrid cycle for the right-hand side x, whose solution is y."""
             # Solvers apply a preconditioner to the same two vectors in all iterations.
             if bound_cycle[0] is not x or bound_cycle[1] is not y:
                 bound_cycle[:] = [x, y, space.bind_cycle(self._kind, 1, x, y)]

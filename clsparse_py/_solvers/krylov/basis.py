@@ -20,9 +20,9 @@ __all__ = ["START", "Basis"]
 
 #: Basis vectors that one pass reads.
 _AT_ONCE = 4
-#: Places of basis vectors in a block.
+#: Numbers of the vectors in a block of basis vectors, which one pass reads.
 _PLACES = range(_AT_ONCE)
-#: Names of the basis vectors of a block in passes.
+#: Names of a block's basis vectors in the OpenCL C of vector passes.
 _BASIS = tuple(f"v{i}" for i in _PLACES)
 
 #: Scalars and sums of Arnoldi's process for a block of basis vectors: inner products h and s with w, and norms of w and b.
@@ -34,22 +34,22 @@ _WW = ("ww", "of_real(square(w))")
 START = Pass(
     "basis_start", reads=("b", "q"), writes=("w",), lines=("w = b - q;",), sums=(_WW, ("bb", "of_real(square(b))"))
 )  # fmt: skip
-#: The vector pass that begins the sum for the norm of w.
+#: The vector pass that begins the sum for the norm of w, the vector that becomes the next basis vector.
 _NORM = Pass("basis_norm", reads=("w",), sums=(_WW,))
-#: The vector pass that begins the inner products of w with a block of basis vectors (classical Gram-Schmidt).
+#: The vector pass that begins the inner products of a vector w with a block of basis vectors (classical Gram-Schmidt).
 _PRODUCTS = Pass("basis_products", reads=("w", *_BASIS), sums=tuple((f"s{i}", f"times(conjugate(v{i}), w)") for i in _PLACES))
-#: The vector pass that subtracts w's projection on a block of basis vectors from w, and begins the sum for the norm of the rest.
+#: The vector pass that subtracts a vector w's projection on a block of basis vectors, and begins the sum for the rest's norm.
 _SUBTRACTION = Pass(
     "basis_subtraction", reads=_BASIS, updates=("w",), totals=tuple(f"s{i}" for i in _PLACES),
     lines=tuple(f"w -= times(s{i}, v{i});" for i in _PLACES), sums=(_WW,), keeps=tuple((f"h{i}", f"s{i}") for i in _PLACES),
 )  # fmt: skip
-#: The vector pass that scales w to norm 1, as the next basis vector; the norm of w is the Hessenberg matrix's subdiagonal entry.
+#: The vector pass that scales w to norm 1, as the next basis vector; w's norm is a subdiagonal entry of the Hessenberg matrix.
 _SCALING = Pass(
     "basis_scaling", reads=("w",), writes=("v",), totals=("ww",),
     first=("const R size = sqrt(real_part(ww)), factor = size > 0 ? 1 / size : 0;",),
     lines=("v = w * factor;",), keeps=(("norm", "of_real(size)"),),
 )  # fmt: skip
-#: The vector pass that adds a linear combination of a block of basis vectors to x.
+#: The vector pass that adds a linear combination of a block of basis vectors to a vector x.
 _COMBINATION = Pass(
     "basis_combination", reads=_BASIS, updates=("x",), takes=tuple(f"h{i}" for i in _PLACES),
     lines=tuple(f"x += times(h{i}, v{i});" for i in _PLACES),
@@ -94,8 +94,8 @@ class Basis:
         self, chain: Chain, n: int, dtype: np.dtype[Any], A: Apply, M: Apply | None, size: int, all_sum: AllSum | None = None
     ) -> None:
         self._A, self._M, self.size, self.blocks = A, M, size, -(-size // _AT_ONCE)
-        # Each vector is made orthogonal to the others twice: once is not enough in finite precision.
-        # The scalars of a column are read while the scalars of the next column are written, so there are sets for two columns.
+        # Each new basis vector is made orthogonal to the earlier ones twice: once is not enough in finite precision.
+        # A Hessenberg column's scalars are read while the next column's are written, so there are sets for two columns.
         self.sweeps = Sweeps(chain, n, dtype, LAYOUT, 4 * self.blocks, all_sum)
         self._reading = side_queue(chain.queue) if chain.device.waits_cost else chain.queue
         self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, size + 1))]
@@ -103,32 +103,32 @@ class Basis:
         self.passes = Passes(self.sweeps)
 
     def block(self, number: int) -> dict[str, cl_array.Array]:
-        """Return the basis vectors of a block, by their names in passes."""
+        """Return the basis vectors of a block, by their names in vector passes."""
         return dict(zip(_BASIS, self.vectors[number * _AT_ONCE :], strict=False))
 
     def apply_preconditioner(self, source: cl_array.Array, target: cl_array.Array) -> None:
-        """Enqueue ``target = M source``, or a copy without a preconditioner M."""
+        """Enqueue the preconditioned vector ``target = M source``, or a copy without a preconditioner M."""
         if self._M is not None:
             self._M(source, target)
         else:
             self.sweeps.copy(target, source)
 
     def norm(self) -> float:
-        """Return the norm of the vector w; waits."""
+        """Return the norm of w, the vector that becomes the next basis vector; waits."""
         self.passes.enqueue(_NORM, w=self.w)
         return float(np.sqrt(self.sweeps.totals()["ww"].real))
 
     def begin(self, r: cl_array.Array) -> None:
-        """Enqueue the first basis vector: a residual, multiplied by M and scaled to norm 1."""
+        """Enqueue the computation of the first basis vector: the residual r, preconditioned by M and scaled to norm 1."""
         for vector in self.vectors:
-            # Passes read whole blocks, also basis vectors that are not there yet.
+            # Vector passes read whole blocks of basis vectors, also basis vectors that are not there yet.
             self.sweeps.fill(vector)
         self.apply_preconditioner(r, self.w)
         self.passes.enqueue(_NORM, w=self.w)
         self.passes.enqueue(_SCALING, w=self.w, v=self.vectors[0])
 
     def extend(self, column: int, n_earlier: int | None = None, target: cl_array.Array | None = None) -> _Column:
-        """Enqueue the next basis vector, and the read of its column of the Hessenberg matrix.
+        """Enqueue the computation of the next basis vector, and the read of the next column of the Hessenberg matrix.
 
         The operator multiplies the basis vector numbered ``column``. Its product is made orthogonal to the first ``n_earlier``
         vectors, by default all up to that one, is scaled, and becomes the basis vector behind these, or ``target``.
@@ -161,13 +161,13 @@ class Basis:
         try:
             for column in range(self.size):
                 columns.append(self.extend(column))
-                # Wait for the first column: a preconditioner that is almost the inverse needs no second column.
+                # Wait for the first Hessenberg column: a preconditioner that is almost the inverse needs no second column.
                 if column != 1:
                     yield columns[max(column - 1, 0)].values()
             if self.size > 1:
                 yield columns[-1].values()
         finally:
-            # Wait for the pending reads before their memory is overwritten.
+            # Wait for the pending reads of Hessenberg columns before the memory of their scalars is overwritten.
             for column_read in columns[-2:]:
                 column_read.event.wait()
 
@@ -177,12 +177,12 @@ class Basis:
         self.orthogonalise(number, self.q)
 
     def assign(self, vector: cl_array.Array, values: np.ndarray[Any, Any]) -> None:
-        """Copy values of the host to a vector of the device."""
+        """Copy the entries of a host vector to a vector of the device."""
         contiguous = np.ascontiguousarray(values, self.sweeps.dtype)
         submit("a vector", cl.enqueue_copy, self.sweeps.chain.queue, vector.base_data, contiguous, is_blocking=True)
 
     def product(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the product of A with a vector of the host, in double precision; waits."""
+        """Return the product of the operator A with a vector of the host, in double precision; waits."""
         self.assign(self.q, values)
         self._A(self.q, self.w)
         product = self.sweeps.chain.read(self.w, values.size)
@@ -191,7 +191,7 @@ class Basis:
     def orthogonalise(self, number: int, values: cl_array.Array) -> None:
         """Make a device vector the basis vector of a number, orthonormal to the basis vectors before that number."""
         self.sweeps.copy(self.w, values)
-        # Passes read the former vector of this number with its block: a remainder by rounding, which must not count.
+        # Vector passes read the replaced basis vector with its block; it is filled with 0, as it must not count.
         self.sweeps.fill(self.vectors[number])
         self.passes.enqueue(_NORM, w=self.w)
         for _ in (0, 1):
@@ -201,7 +201,7 @@ class Basis:
         self.passes.enqueue(_SCALING, w=self.w, v=self.vectors[number])
 
     def add(self, x: cl_array.Array, factors: np.ndarray[Any, Any]) -> None:
-        """Enqueue the addition of a linear combination of the basis vectors to x."""
+        """Enqueue the addition of a linear combination of the basis vectors to a vector x."""
         blocks = -(-factors.size // _AT_ONCE)
         values = np.zeros((blocks, len(LAYOUT.scalars)), self.sweeps.dtype)
         padded = np.zeros(blocks * _AT_ONCE, self.sweeps.dtype)

@@ -12,10 +12,12 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["bicgstab"]
 
-# A code is 1 while iterations go on, 0 for a solution, -10 or -11 after a breakdown: `code` at the begin of an iteration,
-# `middle` after its first product, `code_after` at its end. bound and norm are squares; tiny is the least cosine between t and s
-# from which omega is computed, and tolerance the least rho by the norm of the residual: SciPy has one number for omega and rho,
-# which suits vectors and matrices of norms near 1.
+# BiCGSTAB's state is 1 while iterations go on, 0 for a solution, -10 or -11 after a breakdown.
+# The scalar `code` is BiCGSTAB's state at an iteration's begin, `middle` after its first product with A, `code_after` at its end.
+# BiCGSTAB's scalars `bound` and `norm` are squares of norms of residuals.
+# BiCGSTAB's scalar `tiny` is the least cosine between t and s from which omega is computed.
+# BiCGSTAB's scalar `tolerance` is the least rho, divided by the norm of the residual, that is no breakdown.
+# SciPy's BiCGSTAB has one tolerance for omega and rho, which suits vectors and matrices of norms near 1.
 #: Scalars and sums of BiCGSTAB, and the scalars that the host reads.
 LAYOUT = Layout(
     scalars=("bound", "tolerance", "tiny", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
@@ -25,12 +27,12 @@ LAYOUT = Layout(
 
 #: The sum of squares of the residual r: its name, and its expression.
 _RR = ("rr", "of_real(square(r))")
-#: The vector pass that computes the residual of the first guess, and the shadow residual, which is equal to that residual.
+#: The vector pass that computes BiCGSTAB's residual of the first guess, and the shadow residual, which is equal to that residual.
 _START = Pass(
     "bicgstab_start", reads=("b", "q"), writes=("r", "shadow"), lines=("r = b - q;", "shadow = r;"),
     sums=(_RR, ("bb", "of_real(square(b))"), ("shadow_r", "of_real(square(r))")),
 )  # fmt: skip
-#: The vector pass that computes the next direction p, after the tests of the residual and for breakdown.
+#: The vector pass that computes BiCGSTAB's next direction p, after the tests of the residual and for breakdown.
 _DIRECTION = Pass(
     "bicgstab_direction", reads=("r", "v"), updates=("p",), totals=("shadow_r", "rr"),
     takes=("bound", "tolerance", "code_after", "rho_before", "alpha", "omega"),
@@ -63,8 +65,8 @@ _STABILISER = Pass("bicgstab_stabiliser", reads=("t", "r"), sums=(("ts", "times(
 
 
 def _declare_end(name: str, r_m: str) -> Pass:
-    """Return the pass that updates x and r by omega, which ends an iteration; r_m is M r, or r without a preconditioner."""
-    # If the residual is small enough after the half step by alpha, x takes the half step alone.
+    """Return the vector pass that ends an iteration of BiCGSTAB by the step omega of x and r; r_m is M r, or r without M."""
+    # If the residual is small enough after the half step by alpha, the solution x takes the half step alone.
     return Pass(
         name, reads=("t", "shadow", "p_m", *((r_m,) if r_m != "r" else ())), updates=("x", "r"), totals=("ss", "ts", "tt"),
         takes=("bound", "tiny", "middle", "alpha", "rho"),
@@ -82,14 +84,14 @@ def _declare_end(name: str, r_m: str) -> Pass:
     )  # fmt: skip
 
 
-#: The vector pass that ends an iteration without a preconditioner.
+#: The vector pass that ends an iteration of BiCGSTAB without a preconditioner.
 _END = _declare_end("bicgstab_end", "r")
-#: The vector pass that ends an iteration with a preconditioner M.
+#: The vector pass that ends an iteration of BiCGSTAB with a preconditioner M.
 _END_OF_M = _declare_end("bicgstab_end_m", "r_m")
 
 
 def _declare_together(name: str, of_p: tuple[Product, ...], of_r: tuple[Product, ...], end: Pass) -> Script:
-    """Return the script of BiCGSTAB's iterations in one launch; without M the vectors p_m and r_m are p and r themselves."""
+    """Return the script (steps of an iteration) of BiCGSTAB in one launch; without M the vectors p_m and r_m are p and r."""
     return Script(
         name,
         (
@@ -99,9 +101,9 @@ def _declare_together(name: str, of_p: tuple[Product, ...], of_r: tuple[Product,
     )  # fmt: skip
 
 
-#: The script of iterations in one launch, without a preconditioner.
+#: The script (passes and products) of BiCGSTAB's iterations in one launch, without a preconditioner.
 _TOGETHER = _declare_together("bicgstab", (), (), _END)
-#: The script of iterations in one launch, with a preconditioner M.
+#: The script (passes and products) of BiCGSTAB's iterations in one launch, with a preconditioner M.
 _TOGETHER_M = _declare_together("bicgstab_m", (Product("M", "p", "p_m"),), (Product("M", "r", "r_m"),), _END_OF_M)
 declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
 declare_passes(LAYOUT, _START, _DIRECTION, _ALONG, _HALF, _STABILISER, _END, _END_OF_M)
@@ -123,13 +125,13 @@ def bicgstab(system: System) -> int:
     sweeps.set(bound=bound, tolerance=tiny * np.sqrt(totals["rr"].real), tiny=tiny, code_after=1, rho_before=1, alpha=1, omega=1)
 
     def info(norm: float, code: float, _: float) -> int | None:
-        """Return info for the scalars of an iteration, or None if iterations go on."""
+        """Return SciPy's info for the scalars of an iteration of BiCGSTAB, or None if iterations go on."""
         if np.isnan(norm):
             return maxiter
         return None if code == 1 else int(code)
 
     def last(norm: float, code: float, code_after: float) -> int:
-        """Return info for the scalars of the last iteration."""
+        """Return SciPy's info for the scalars of the last iteration of BiCGSTAB."""
         if code == 0 and not np.isnan(norm):
             return 0
         return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
@@ -145,11 +147,11 @@ def bicgstab(system: System) -> int:
     end = sweeps.bind(_END if M is None else _END_OF_M, t=t, shadow=shadow, p_m=p_m, r_m=r_m, x=x, r=r)
 
     def begin(_: int, turn: int, goes_on: bool) -> cl.Event:  # noqa: ARG001 - no product is among it
-        """Enqueue the first pass of an iteration, and return the event of that pass."""
+        """Enqueue the first vector pass of an iteration of BiCGSTAB, and return the event of that pass."""
         return direction[turn]()
 
     def finish(number: int) -> bool:
-        """Enqueue the rest of an iteration, and return whether the host saw that the half step solves the system."""
+        """Enqueue the rest of an iteration of BiCGSTAB, and return whether the host saw that the half step solves the system."""
         if M is not None:
             M(p, p_m)
         A(p_m, v)

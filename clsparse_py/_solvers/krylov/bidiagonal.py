@@ -28,8 +28,8 @@ __all__ = [
     "unpack",
 ]
 
-# Suffixes of scalars: "_set" for constants, "_0" for the current iteration, "_1" for the next one.
-#: Names of the constants of LSQR and LSMR, without a suffix.
+# Names of LSQR's and LSMR's scalars end in "_set" for constants, "_0" for the current iteration, "_1" for the next iteration.
+#: Names of the constant scalars of LSQR and LSMR, without the suffix "_set".
 CONSTANTS = ("damp", "atol", "btol", "ctol", "bnorm", "eps")
 
 #: The vector pass that computes the first left vector u = b - A x, not scaled yet, and begins the sums for the norms of u and b.
@@ -43,12 +43,12 @@ _RIGHT = Pass(
     first=("const R beta = sqrt(real_part(uu)), scale = beta > 0 ? 1 / beta : 0;",),
     lines=("v = t * scale;",), sums=(("vv", "of_real(square(v))"),),
 )  # fmt: skip
-#: The vector passes of the first step of the bidiagonalisation.
+#: The vector passes of the first step of Golub and Kahan's bidiagonalisation.
 START = (_LEFT, _RIGHT)
 
 
 def unpack(names: tuple[str, ...], suffix: str = "_0") -> str:
-    """Return OpenCL C that declares a real variable for each scalar, by the scalar's name without its suffix."""
+    """Return OpenCL C that declares a real variable for each scalar of a method, by the scalar's name without its suffix."""
     return f"R {', '.join(f'{name} = real_part({name}{suffix})' for name in names)};"
 
 
@@ -61,7 +61,7 @@ def declare_left_pass(
     first: tuple[str, ...] = (),
     keeps: tuple[tuple[str, str], ...] = (),
 ) -> Pass:
-    """Return the pass that begins an iteration by the next left vector u, and writes the iteration before's outcome for the host.
+    """Return the vector pass that computes the next left vector u, and writes the last iteration's outcome for the host.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def declare_left_pass(
 
 
 def declare_right_pass(name: str) -> Pass:
-    """Return the pass that computes the next right vector v of the bidiagonalisation."""
+    """Return the vector pass that computes the next right vector v of the bidiagonalisation."""
     return Pass(
         f"{name}_right", reads=("t",), updates=("v",), takes=("alpha_0", "stop_0"), totals=("uu",),
         first=(
@@ -132,7 +132,7 @@ class Bidiagonal:
         u, q, v, t = sweeps.vector(m), sweeps.vector(m), sweeps.vector(n), sweeps.vector(n)
 
         def start() -> None:
-            """Enqueue the first left and right vectors."""
+            """Enqueue the computation of the first left and right vectors of the bidiagonalisation."""
             if problem.guessed:
                 A(problem.x, q)
             else:
@@ -146,7 +146,7 @@ class Bidiagonal:
         return cls(problem, sweeps, u, v, q, t, alpha, beta, bnorm)
 
     def constants(self) -> dict[str, float]:
-        """Return the values of the constants of LSQR and LSMR, by the names of their scalars."""
+        """Return the values of the constant scalars of LSQR and LSMR, by the names of the scalars."""
         problem = self.problem
         ctol = 1 / problem.conlim if problem.conlim > 0 else 0.0
         eps = float(np.finfo(problem.dtype).eps)
@@ -154,7 +154,7 @@ class Bidiagonal:
         return {f"{name}_set": value for name, value in zip(CONSTANTS, values, strict=True)}
 
     def run(self, of_left: Pass, of_right: Pass, update: Pass, **vectors: cl_array.Array) -> tuple[float, ...]:
-        """Iterate until a test holds, and return the scalars that the host read last.
+        """Run the iterations of LSQR or LSMR until a test of convergence holds, and return the scalars that the host read last.
 
         The pass ``update`` takes v, x and ``vectors``. The first scalar is the reason to stop: 0 if there is none, -1 if a norm
         is not a number.
@@ -172,13 +172,13 @@ class Bidiagonal:
             return to_left[turn]()
 
         def finish(_: int) -> None:
-            """Enqueue the product with A^H, the next right vector, and the step of x."""
+            """Enqueue the product with A^H, the next right vector, and the step of the solution x."""
             problem.adjoint(self.u, self.t)
             to_right()
             to_solution()
 
         def info(*values: float) -> int | None:
-            """Note the scalars that the host read, and return the reason to stop, or None if there is none."""
+            """Note the scalars that the host read, and return the reason to stop iterations, or None if they go on."""
             report[:] = [tuple(map(float, values))]
             return int(values[0]) or None
 
@@ -187,11 +187,11 @@ class Bidiagonal:
 
 
 def name_scalars(carried: tuple[str, ...], *further: str) -> tuple[str, ...]:
-    """Return the names of a method's scalars: the carried ones of two iterations, the constants, and further ones."""
+    """Return the names of LSQR's or LSMR's scalars: scalars that two iterations carry over, constants, and further scalars."""
     of_iterations = (f"{name}_{parity}" for parity in (1, 0) for name in carried)
     return (*of_iterations, *(f"{name}_set" for name in CONSTANTS), "beta_new", *further)
 
 
 def name_initial_values(carried: tuple[str, ...], **values: Any) -> dict[str, Any]:
-    """Return the values of carried scalars at the first iteration, by the names of their scalars."""
+    """Return the first values of the scalars that iterations of LSQR or LSMR carry over, by the names of the scalars."""
     return {f"{name}_1": values[name] for name in carried if name in values}

@@ -20,7 +20,8 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["cg", "cg_one_reduction"]
 
-# bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way, which counts if going is 1.
+# CG's scalars `bound` and `norm` are squares of norms of residuals; `rho` is the inner product of r and z = M r.
+# CG's scalars `alpha`, `rho_before` and `going` belong to the iteration under way, which counts if `going` is 1.
 #: Scalars and sums of CG, and the scalars that the host reads.
 LAYOUT = Layout(
     scalars=("bound", "rho", "norm", "going", "alpha", "rho_before"), sums=("pq", "rr", "rz", "bb", "qq", "rq"),
@@ -31,19 +32,19 @@ LAYOUT = Layout(
 _RR = ("rr", "of_real(square(r))")
 #: The sum for the curvature p^H A p, where q is A p: its name, and its expression.
 _PQ = ("pq", "times(conjugate(p), q)")
-#: The vector pass that computes the residual of the first guess, and begins the sums for the norms of the residual and b.
+#: The vector pass that computes CG's residual of the first guess, and begins the sums for the norms of the residual and b.
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
 #: The vector pass that begins the inner product of the residual r with z = M r.
 _PRECONDITIONED = Pass("cg_preconditioned", reads=("r", "z"), sums=(("rz", "times(conjugate(r), z)"),))
-#: The pass that begins the sum for the curvature p^H A p without a preconditioner, and ends the sum for the residual's norm.
+#: The vector pass that begins CG's sum for the curvature p^H A p, without a preconditioner, and ends that of the residual's norm.
 _CURVATURE = Pass(
     "cg_curvature", reads=("p", "q", "r"), takes=("going",), totals=("rr",),
     sums=(_PQ, ("qq", "of_real(square(q))"), ("rq", "times(conjugate(r), q)")),
     keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
 )  # fmt: skip
-# Vectors no longer change once the residual of the iteration before is small enough. The residual's norm is predicted for the
-# next direction, which so needs no pass of its own, and is computed anew for the next iteration.
-#: The vector pass of the step of x and r, and of the next direction, without a preconditioner.
+# CG's vectors no longer change once the residual of the iteration before is small enough.
+# The norm of CG's residual is predicted for the next direction, which so needs no pass of its own, and is then computed anew.
+#: The vector pass of CG's step of x and r, and of the next direction, without a preconditioner.
 _STEP = Pass(
     "cg_step", reads=("q",), updates=("x", "r", "p"), takes=("bound", "norm"), totals=("pq", "qq", "rq"),
     first=(
@@ -61,7 +62,7 @@ _CURVATURE_OF_M = Pass(
     "cg_curvature_m", reads=("p", "q"), takes=("going",), totals=("rr",), sums=(_PQ,),
     keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
 )  # fmt: skip
-#: The vector pass of the step of the residual alone, with a preconditioner M: x follows in `_DIRECTION`.
+#: The vector pass of CG's step of the residual alone, with a preconditioner M: x follows in `_DIRECTION`.
 _RESIDUAL = Pass(
     "cg_residual", reads=("q",), updates=("r",), takes=("bound", "rho", "norm"), totals=("pq",),
     first=(
@@ -71,17 +72,17 @@ _RESIDUAL = Pass(
     lines=("if (active) r -= times(alpha, q);",), sums=(_RR,),
     keeps=(("going", "of_real(active ? 1 : 0)"), ("alpha", "alpha"), ("rho_before", "rho")), guarded=True,
 )  # fmt: skip
-#: The pass of the step of x and the next direction, with a preconditioner M: both read the direction p, so one pass does both.
+#: The vector pass of CG's step of x, and of the next direction, with a preconditioner M: both read the direction p.
 _DIRECTION = Pass(
     "cg_direction", reads=("z",), updates=("x", "p"), takes=("going", "alpha", "rho_before"), totals=("rz",),
     first=("const bool active = real_part(going) > 0;", "const T beta = quotient(rz, rho_before);"),
     lines=("x += times(alpha, p);", "p = z + times(beta, p);"), keeps=(("rho", "rz"),), guarded=True,
 )  # fmt: skip
-#: The expression of OpenCL C for whether another iteration follows in the same launch.
+#: The expression of OpenCL C for whether another iteration of CG follows in the same launch.
 _GOING = "real_part(scalar_going) > 0"
-#: The script of iterations in one launch, without a preconditioner.
+#: The script (passes and products) of CG's iterations in one launch, without a preconditioner.
 _TOGETHER = Script("cg", (Product("A", "p", "q"), _CURVATURE, _STEP), _GOING, _CURVATURE)
-#: The script of iterations in one launch, with a preconditioner M.
+#: The script (passes and products) of CG's iterations in one launch, with a preconditioner M.
 _TOGETHER_M = Script(
     "cg_m", (Product("A", "p", "q"), _CURVATURE_OF_M, _RESIDUAL, Product("M", "r", "z"), _PRECONDITIONED, _DIRECTION), _GOING,
     _CURVATURE_OF_M,
@@ -89,8 +90,9 @@ _TOGETHER_M = Script(
 declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
 declare_passes(LAYOUT, _START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION)
 
-# bound and norm are squares; rho is r z. alpha, rho and going are of the iteration under way, which counts if going is 1;
-# alpha_before, rho_before and counted are of the iteration before.
+# One-reduction CG's scalars `bound` and `norm` are squares of norms of residuals; `rho` is the inner product of r and z = M r.
+# One-reduction CG's scalars `alpha`, `rho` and `going` belong to the iteration under way, which counts if `going` is 1.
+# One-reduction CG's scalars `alpha_before`, `rho_before` and `counted` belong to the iteration before.
 #: Scalars and sums of CG with one reduction, and the scalars that the host reads.
 _LAYOUT_ONE_REDUCTION = Layout(
     scalars=("bound", "alpha", "rho", "going", "alpha_before", "rho_before", "counted"), sums=("rr", "rz", "zw", "bb"),
@@ -101,7 +103,7 @@ _START_ONE_REDUCTION = dataclasses.replace(_START, name="one_reduction_start")
 
 
 def _declare_sums(name: str, z: str) -> Pass:
-    """Return the pass that begins all inner products of an iteration; z is M r, or r without a preconditioner."""
+    """Return the vector pass that begins all inner products of an iteration of one-reduction CG; z is M r, or r without M."""
     return Pass(
         name, reads=("r", "w", *((z,) if z != "r" else ())), takes=("alpha", "rho", "going"),
         sums=(_RR, ("rz", f"times(conjugate(r), {z})"), ("zw", f"times(conjugate({z}), w)")),
@@ -110,7 +112,7 @@ def _declare_sums(name: str, z: str) -> Pass:
 
 
 def _declare_step(name: str, z: str) -> Pass:
-    """Return the pass that computes the next direction and residual; x takes the step of the iteration before."""
+    """Return the vector pass of one-reduction CG's next direction and residual; x takes the step of the iteration before."""
     return Pass(
         name, reads=("w", *((z,) if z != "r" else ())), updates=("x", "r", "p", "s"),
         takes=("bound", "alpha_before", "rho_before", "counted"), totals=("rr", "rz", "zw"),
@@ -130,13 +132,13 @@ def _declare_step(name: str, z: str) -> Pass:
     )  # fmt: skip
 
 
-#: The vector pass that begins the inner products of an iteration with one reduction, without a preconditioner.
+#: The vector pass that begins the inner products of an iteration of CG with one reduction, without a preconditioner.
 _SUMS = _declare_sums("one_reduction_sums", "r")
-#: The vector pass that begins the inner products of an iteration with one reduction, with a preconditioner M.
+#: The vector pass that begins the inner products of an iteration of CG with one reduction, with a preconditioner M.
 _SUMS_OF_M = _declare_sums("one_reduction_sums_m", "z")
-#: The vector pass of the step of an iteration with one reduction, without a preconditioner.
+#: The vector pass of the step of an iteration of CG with one reduction, without a preconditioner.
 _STEP_ONE_REDUCTION = _declare_step("one_reduction_step", "r")
-#: The vector pass of the step of an iteration with one reduction, with a preconditioner M.
+#: The vector pass of the step of an iteration of CG with one reduction, with a preconditioner M.
 _STEP_ONE_REDUCTION_M = _declare_step("one_reduction_step_m", "z")
 declare_passes(_LAYOUT_ONE_REDUCTION, _START_ONE_REDUCTION, _SUMS, _SUMS_OF_M, _STEP_ONE_REDUCTION, _STEP_ONE_REDUCTION_M)
 
@@ -150,7 +152,7 @@ def cg(system: System) -> int:
     inner = None if M is None else sweeps.bind(_PRECONDITIONED, r=r, z=z)
 
     def start() -> None:
-        """Enqueue the residual of the first guess, and the first direction."""
+        """Enqueue the computation of the residual of CG's first guess, and of the first direction."""
         system.begin(_START, sweeps, r=r, q=q)
         if M is not None and inner is not None:
             M(r, z)
@@ -174,13 +176,13 @@ def cg(system: System) -> int:
         residual, direction = sweeps.bind(_RESIDUAL, q=q, r=r), sweeps.bind(_DIRECTION, z=z, x=x, p=p)
 
     def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
-        """Enqueue the product with the direction and the pass of the curvature, and return the event of that pass."""
+        """Enqueue the product of A with CG's direction and the pass of the curvature, and return the event of that pass."""
         if goes_on:
             A(p, q)
         return curvature[turn]()
 
     def finish(_: int) -> None:
-        """Enqueue the steps of x and of the residual, and the next direction."""
+        """Enqueue CG's steps of x and of the residual, and the computation of the next direction."""
         if M is None or inner is None:
             step()
             return
@@ -219,20 +221,20 @@ def cg_one_reduction(system: System) -> int:
         M(r, z)
 
     def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
-        """Enqueue the product with the residual, the sums and the step, and return the event of the step's pass."""
-        # After the last iteration the residual alone is needed, and x has the last step to come.
+        """Enqueue the product of A with CG's residual, the inner products and the step; return the event of the step's pass."""
+        # After CG's last iteration the norm of the residual is needed, and x has a step to come, but no product with A.
         if goes_on:
             A(z, w)
         sums()
         return step[turn]()
 
     def finish(number: int) -> bool:
-        """Enqueue the product with M, and return whether the host saw that the first iteration solves the system."""
+        """Enqueue the product with the preconditioner M, and return whether the host saw that the first iteration was enough."""
         if M is not None:
             M(r, z)
         if number:
             return False
-        # The sums are begun again with the product, unless the first residual is small enough.
+        # CG's inner products are begun again with the next product w = A z, unless the first residual is small enough.
         sums()
         return bool(sweeps.totals()["rr"].real <= bound)
 

@@ -29,7 +29,7 @@ class _Rotations:
         self._rotations: list[tuple[float, Any]] = []
 
     def add(self, column: np.ndarray[Any, Any], below: float) -> float:
-        """Add a column of the Hessenberg matrix and its subdiagonal entry, and return the norm of the residual."""
+        """Add a column of the Hessenberg matrix, with its subdiagonal entry, to the problem; return the norm of the residual."""
         column, k = column.copy(), column.size - 1
         for i, (c, s) in enumerate(self._rotations):
             column[i], column[i + 1] = c * column[i] + s * column[i + 1], -np.conj(s) * column[i] + c * column[i + 1]
@@ -111,7 +111,7 @@ def gmres(system: System, restart: int, report: Callable[[float], object] | None
             system.callback(x)
         if norm <= limit or exact:
             break
-        # In the next cycle the preconditioned residual has to fall as far as the residual still has to.
+        # In the next cycle of GMRES the preconditioned residual has to fall as far as the residual still has to.
         factor = max(eps, 0.25 * factor) if estimate <= bound else min(1.0, 1.5 * factor)
         bound = estimate * min(factor, limit / norm)
     return 0 if norm <= limit and np.isfinite(norm) else maxiter

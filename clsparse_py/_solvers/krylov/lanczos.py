@@ -36,13 +36,13 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 }
 
 
-# ARPACK leaves residuals of up to 98 units of the precision of the largest value, LAPACK of 5. With a factor of 1 in place of 4 a
-# grid of 44 x 44 took 3.3 times the products, with a factor of 2 it took 1.2 times.
-#: Factor of the rounding floor for residuals by products, which have the rounding errors of all restarts.
+# ARPACK leaves residuals of eigenpairs of up to 98 units of the precision of the largest eigenvalue, LAPACK of 5 units.
+# With `_DRIFT` 1 in place of 4, the eigenvalues of a grid of 44 x 44 took 3.3 times the products, with 2 they took 1.2 times.
+#: Factor of the rounding floor for eigenpairs' residuals by products, which have the rounding errors of all restarts.
 _DRIFT = 4.0
-#: Restarts whose rounding errors `_DRIFT` allows; the errors of more restarts add up as the steps of a random walk.
+#: Restarts of Lanczos' method whose rounding errors `_DRIFT` allows; errors of more restarts add up like a random walk's steps.
 _DRIFTING_RESTARTS = 100
-#: Factor of the rounding floor for locked eigenvalues, which drift in the restarts of a search for missed copies.
+#: Factor of the rounding floor for locked eigenvalues, which drift in the restarts of a search for missed eigenvalues.
 _DRIFT_OF_VALUES = 32.0
 
 
@@ -102,11 +102,11 @@ def lanczos(
     projected = np.zeros((size, size), np.result_type(dtype, np.float64))
     basis.begin(first)
     values, norm = np.zeros(0), 0.0
-    # The wanted pairs are locked while the products of a random vector, up to product number ``end``, look for other pairs.
+    # Wanted eigenpairs are locked while products from a random vector on, up to product ``end``, look for other eigenpairs.
     n_kept, locked, restarts, products, end = 0, 0, 0, 0, 0
 
     def have_converged(errors: np.ndarray[Any, Any], values: np.ndarray[Any, Any], times: float = 1.0) -> np.ndarray[Any, Any]:
-        """Return a mask of the converged eigenpairs, whose errors are small."""
+        """Return a mask of the eigenpairs that have converged, as their errors are small."""
         least = times * floor * norm * eps if floor else (tol or eps) * eps ** (2 / 3)
         is_small: np.ndarray[Any, Any] = errors <= np.maximum((tol or eps) * np.abs(values), least)
         return is_small
@@ -140,7 +140,7 @@ def lanczos(
             _rotate(basis, spare, vectors[:, selected])
             values = values[selected]
         else:
-            # A better eigenvalue, a missed copy, ends the search with a locked basis.
+            # An eigenvalue better than the locked ones, such as a missed copy, ends the search with a locked basis.
             end, locked, restarts = 0 if locked else end, 0, restarts + 1
             if restarts >= maxiter and not fine.all():
                 _rotate(basis, spare, vectors[:, selected])
@@ -150,13 +150,13 @@ def lanczos(
                 _rotate(basis, spare, vectors[:, selected])
                 values = values[selected]
             else:
-                # After convergence in one or two cycles there may be few distinct eigenvalues: run one more cycle at least.
+                # After convergence in one or two restarts there may be few distinct eigenvalues: run one more restart at least.
                 least = (k if floor else 0) + (size - k if k > 1 else 0)
                 end = end or max(int((1 + limits.search) * products), products + least)
                 _rotate(basis, spare, vectors[:, selected], anew=True)
                 values = values[selected]
                 if floor:
-                    # Only products show the rounding errors of many restarts.
+                    # Only products with the eigenvectors show the rounding errors of many restarts.
                     values, vectors, errors = _project_anew(basis, spare[k], k)
                     drift = _DRIFT * max(1.0, restarts / _DRIFTING_RESTARTS) ** 0.5
                     fine, products, following = have_converged(errors, values, drift), products + k, spare[k]
@@ -176,7 +176,7 @@ def lanczos(
 
 
 def _part_copies(values: np.ndarray[Any, Any], vectors: np.ndarray[Any, Any], near: float) -> None:
-    """Make eigenvalues near each other equal, and rotate their vectors so that the last vector alone has a residual.
+    """Make eigenvalues near each other equal, and rotate their eigenvectors so that the last of these alone has a residual.
 
     Otherwise every copy has a part of the newest copy's residual, and a restart that keeps some of the copies loses converged
     ones: for ever, where both ends of the spectrum compete for room.

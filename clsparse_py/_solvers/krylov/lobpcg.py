@@ -50,26 +50,26 @@ class _Part:
 
     @classmethod
     def allocate(cls, problem: Problem, x: Columns) -> _Part:
-        """Return the part of columns x, with room for the products with A and B."""
+        """Return a part, the columns x with room for the products of A and B with x."""
         columns = problem.panel.columns
         return cls(x, columns(len(x)), x if problem.B is None else columns(len(x)))
 
     def multiply(self, problem: Problem) -> None:
-        """Enqueue the products of the columns with A and B."""
+        """Enqueue the products of A and B with the columns x of a part."""
         for x, ax, bx in zip(self.x, self.ax, self.bx, strict=True):
             problem.A(x, ax)
             if problem.B is not None:
                 problem.B(x, bx)
 
     def replace(self, panel: Panel, *sources: tuple[_Part, np.ndarray[Any, Any]], spare: Columns) -> None:
-        """Enqueue replacing the columns, and their products with A and B, by linear combinations of the columns of parts."""
+        """Enqueue replacing the columns x, A x and B x by linear combinations of the columns of parts."""
         panel.replace(self.ax, *((part.ax, factors) for part, factors in sources), spare=spare)
         if self.bx is not self.x:
             panel.replace(self.bx, *((part.bx, factors) for part, factors in sources), spare=spare)
         panel.replace(self.x, *((part.x, factors) for part, factors in sources), spare=spare)
 
     def select(self, numbers: np.ndarray[Any, Any]) -> _Part:
-        """Return the part that has the columns of some numbers alone."""
+        """Return a part with the columns x, A x and B x of some numbers alone."""
         x = [self.x[i] for i in numbers]
         return _Part(x, [self.ax[i] for i in numbers], x if self.bx is self.x else [self.bx[i] for i in numbers])
 
@@ -142,7 +142,7 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
 
 
 def _make_constrain(problem: Problem, spare: Columns) -> Any:
-    """Return the function that makes columns B-orthogonal to the constraints."""
+    """Return the function that makes columns B-orthogonal to the constraints of the eigenproblem."""
     panel, y = problem.panel, problem.constraints
     if not y:
         return lambda _: None
@@ -157,7 +157,7 @@ def _make_constrain(problem: Problem, spare: Columns) -> Any:
         raise ValueError("Y: linearly dependent constraints") from error
 
     def constrain(columns: Columns) -> None:
-        """Make columns B-orthogonal to the constraints."""
+        """Make columns B-orthogonal to the constraints of the eigenproblem."""
         factors = scipy.linalg.cho_solve(factor, panel.products(b_of_y, columns))
         panel.replace(columns, (columns, np.eye(len(columns))), (y, -factors), spare=spare)
 
@@ -165,7 +165,7 @@ def _make_constrain(problem: Problem, spare: Columns) -> Any:
 
 
 def _orthonormalise(problem: Problem, X: _Part, spare: Columns) -> np.ndarray[Any, Any]:
-    """Replace the columns of a part by B-orthonormal Ritz vectors of their space, and return the Ritz values."""
+    """Replace the columns X by B-orthonormal Ritz vectors of the space of X, and return the Ritz values."""
     panel, k = problem.panel, len(X.x)
     X.multiply(problem)
     values, factors = _solve_projected(panel, [X], k, problem.largest, float(np.finfo(panel.sweeps.dtype).eps))
@@ -178,7 +178,7 @@ def _orthonormalise(problem: Problem, X: _Part, spare: Columns) -> np.ndarray[An
 def _solve_projected(
     panel: Panel, parts: list[_Part], k: int, largest: bool, eps: float
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
-    """Return k Ritz values of the space that the parts' columns span, and the factors of the Ritz vectors.
+    """Return k Ritz values of the space that the columns of all parts span, and the factors of the Ritz vectors.
 
     The factors are None if the space has less than k dimensions.
     """
@@ -192,7 +192,7 @@ def _solve_projected(
     scale = np.divide(1, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     of_A, of_B = (scale[:, None] * (product + product.conj().T) / 2 * scale for product in (of_A, of_B))
     weights, directions = np.linalg.eigh(of_B)
-    # Leave out directions that are linearly dependent.
+    # Leave out directions of the projected space that depend linearly on other directions.
     is_kept = weights > 100 * eps * weights[-1]
     if is_kept.sum() < k:
         return np.full(k, np.nan), None

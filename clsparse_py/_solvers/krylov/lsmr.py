@@ -23,7 +23,7 @@ _TOLD = ("stop", "itn", "normr", "normar", "normA", "condA", "normx")
 #: Scalars and sums of LSMR, and the scalars that the host reads.
 LAYOUT = Layout(scalars=bidiagonal.name_scalars(_CARRIED), sums=("uu", "bb", "vv", "xx"), told=_TOLD)
 
-#: The vector pass that computes the first direction h = v / alpha, and begins the sum for the norm of x.
+#: The vector pass that computes LSMR's first direction h = v / alpha, and begins the sum for the norm of x.
 _FIRST = Pass(
     "lsmr_first", reads=("v", "x"), writes=("h",), takes=("alpha_1",), lines=("h = v / real_part(alpha_1);",),
     sums=(("xx", "of_real(square(x))"),),
@@ -99,7 +99,7 @@ declare_passes(LAYOUT, *bidiagonal.START, _FIRST, _LEFT, _RIGHT, _UPDATE)
 
 
 def lsmr(problem: LeastSquares) -> tuple[Any, ...]:
-    """Solve a least-squares problem by LSMR, and return istop, itn and norms as SciPy's function does, with powers as `lsqr`."""
+    """Solve a least-squares problem by LSMR, and return istop, itn and norms as SciPy does, with powers of units as `lsqr`."""
     state = bidiagonal.Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or state.bnorm == 0 or problem.maxiter < 1:

@@ -20,7 +20,7 @@ _CARRIED = (*_TOLD, "alpha", "beta", "rhobar", "phibar", "ddnorm", "res2", "xxno
 #: Scalars and sums of LSQR, and the scalars that the host reads.
 LAYOUT = Layout(scalars=bidiagonal.name_scalars(_CARRIED, "of_w"), sums=("uu", "bb", "vv", "ww"), told=_TOLD)
 
-#: The vector pass that computes the first direction w = v / alpha, and begins the sum for the norm of w.
+#: The vector pass that computes LSQR's first direction w = v / alpha, and begins the sum for the norm of w.
 _FIRST = Pass(
     "lsqr_first", reads=("v",), writes=("w",), takes=("alpha_1",), lines=("w = v / real_part(alpha_1);",),
     sums=(("ww", "of_real(square(w))"),),
@@ -32,7 +32,7 @@ _RIGHT = bidiagonal.declare_right_pass("lsqr")
 
 
 def _declare_update(name: str, *, variance: bool) -> Pass:
-    """Return the pass that ends an iteration of LSQR: the rotation, the steps of x and w, and the tests."""
+    """Return the vector pass that ends an iteration of LSQR: the rotation, the steps of x and w, and the tests."""
     return Pass(
         name, reads=("v",), updates=("x", "w", *(("var",) if variance else ())), totals=("vv",),
         takes=(

@@ -11,18 +11,19 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["minres"]
 
-# beta is the norm of the newest Lanczos vector before it is scaled; c, s, d and e belong to the rotations; phi is the norm of the
-# residual, size the square of A's norm, largest and smallest are entries of the diagonal of R, root is the norm of A r by phi.
+# MINRES's scalar `beta` is the norm of the newest Lanczos vector before scaling; `c`, `s`, `d` and `e` belong to the rotations.
+# MINRES's scalar `phi` is the norm of the residual r, `size` the square of A's norm, `root` the norm of A r divided by `phi`.
+# MINRES's scalars `largest` and `smallest` are entries of the diagonal of the triangular factor R.
 #: Scalars of MINRES that an iteration takes over from the iteration before.
 _CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
-#: Reasons to stop, by code: none; a test holds; M is not positive definite; a norm is not a number.
+#: Reasons why MINRES stops, by the scalar `stop`: none; a test holds; M is not positive definite; a norm is not a number.
 _WHY = ("", "found", "indefinite", "not a number")
-#: Factor of the goal for the preconditioned residual's norm in a further run, as the residual was too large after the first.
+#: Factor of the goal for the preconditioned residual's norm in a further run of MINRES, after one left a too large residual.
 _SAFETY = 0.1
 #: Largest |A r| / (|A| |r|) at which a further run of MINRES ends, as on least-squares problems, in units of machine epsilon.
 _ROUNDING = 10
 
-# The suffix "_0" is for the current iteration; beta_1 is the norm of the first Lanczos vector before it is scaled.
+# Names of MINRES's scalars of the current iteration end in "_0"; `beta_1` is the norm of the first Lanczos vector before scaling.
 #: Scalars and sums of MINRES, and the scalar that the host reads.
 LAYOUT = Layout(
     scalars=(*_CARRIED, *(f"{name}_0" for name in _CARRIED), "beta_1", "rtol", "eps", "goal"),
@@ -30,19 +31,19 @@ LAYOUT = Layout(
     told=("stop",),
 )
 
-#: The vector pass that computes the residual of the first guess, and begins the sums for the norms of the residual and b.
+#: The vector pass that computes MINRES's residual of the first guess, and begins the sums for the norms of the residual and b.
 _START = Pass(
     "minres_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",),
     sums=(("rr", "of_real(square(r))"), ("bb", "of_real(square(b))")),
 )  # fmt: skip
-#: The vector pass that begins the inner product of y with z = M y, the square of the next beta.
+#: The vector pass that begins the inner product of the unscaled Lanczos vector y with z = M y, the square of the next beta.
 _PRECONDITIONED = Pass("minres_preconditioned", reads=("y", "z"), sums=(("bz", "of_real(real_part(times(conjugate(y), z)))"),))
 #: The vector pass that scales the first Lanczos vector to norm 1, and begins the sum for the norm of x.
 _FIRST = Pass(
     "minres_first", reads=("z", "x"), writes=("v",), takes=("beta",), lines=("v = z / real_part(beta);",),
     sums=(("xx", "of_real(square(x))"),),
 )  # fmt: skip
-#: The pass of the Lanczos step that begins an iteration, after the tests of the iteration before, which need the norm of x.
+#: The vector pass of MINRES's Lanczos step, after the tests of the iteration before, which need the norm of x.
 _LANCZOS = Pass(
     "minres_lanczos", reads=("v", "r1"), updates=("y",), totals=("xx",), takes=(*_CARRIED, "beta_1", "rtol", "eps", "goal"),
     first=(
@@ -70,7 +71,7 @@ _ORTHOGONAL = Pass(
     first=("const bool active = real_part(stop_0) == 0;", "const R back = real_part(alpha) / real_part(beta_0);"),
     lines=("if (active) y -= r2 * back;",), sums=(("bz", "of_real(square(y))"),), guarded=True,
 )  # fmt: skip
-#: The vector pass that ends an iteration: applies the plane rotation, and updates x and the next Lanczos vector v.
+#: The vector pass that ends an iteration of MINRES: applies the plane rotation, and updates x and the next Lanczos vector v.
 _END = Pass(
     "minres_end", reads=("z", "w2"), updates=("x", "w1", "v"), totals=("alpha", "bz"),
     takes=(*(f"{name}_0" for name in _CARRIED if name != "old_beta"), "eps"),
@@ -108,7 +109,7 @@ def minres(system: System) -> int:
     """
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
     sweeps = system.sweeps(LAYOUT)
-    # Never leave A unscaled: the tests compare the norms of A and b.
+    # Never leave A unscaled: MINRES's tests compare the norms of A and b.
     system.scaling.near = -1
     v, *older = (sweeps.vector() for _ in range(6))
     y, w = older[:3], older[3:]
@@ -118,7 +119,7 @@ def minres(system: System) -> int:
     )
 
     def start() -> None:
-        """Enqueue the residual of the first guess, and its inner product with M times it."""
+        """Enqueue the residual of the first guess, and the inner product of that residual with M times the residual."""
         system.begin(_START, sweeps, q=y[0], r=y[2])
         if M is not None:
             M(y[2], z[2])
@@ -140,7 +141,7 @@ def minres(system: System) -> int:
         sweeps.fill(vector)
     eps = np.finfo(system.dtype)
     beta = np.sqrt(square)
-    # ``fall`` is the factor by which the residual's norm has to fall; beta, the same norm if there is no M, falls with it.
+    # ``fall`` is the factor by which the residual's norm has to fall; beta, which is that norm if there is no M, falls alike.
     with np.errstate(all="ignore"):
         fall = float(np.sqrt(system.bound(totals["bb"]) / totals["rr"].real)) * (_SAFETY if system.again and M is not None else 1)
     sweeps.set(
@@ -155,14 +156,14 @@ def minres(system: System) -> int:
     end = [sweeps.bind(_END, z=z[i % 3], w2=w[1 - i % 2], x=x, w1=w[i % 2], v=v) for i in range(6)]
 
     def begin(number: int, turn: int, goes_on: bool) -> cl.Event:
-        """Enqueue the product with A and the Lanczos step, and return the event of the step's pass."""
+        """Enqueue the product with A and the Lanczos step of MINRES, and return the event of the step's pass."""
         if goes_on:
             A(v, y[number % 3])
-        # After the last iteration only the tests of this pass count.
+        # After MINRES's last iteration only the tests of the Lanczos step's pass count.
         return lanczos[number % 3, turn]()
 
     def finish(number: int) -> None:
-        """Enqueue the orthogonalisation, the product with M, and the step of x."""
+        """Enqueue the orthogonalisation of the Lanczos vector, the product with M, and the step of the solution x."""
         slot = number % 3
         orthogonal[slot]()
         if M is not None:
@@ -171,7 +172,7 @@ def minres(system: System) -> int:
         end[number % 6]()
 
     def info(stop: float) -> int | None:
-        """Return info for the reason to stop, or None if iterations go on."""
+        """Return SciPy's info for MINRES's reason to stop, or None if iterations go on."""
         why = _WHY[int(stop)]
         if why == "indefinite":
             raise ValueError("M: is not positive definite, or A or M is not Hermitian")

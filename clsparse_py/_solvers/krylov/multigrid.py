@@ -9,7 +9,8 @@ __all__ = [
     "LAYOUT", "NORM", "POLYNOMIAL_BEGIN", "POLYNOMIAL_END", "POLYNOMIAL_STEP", "RESIDUAL", "RESIDUAL_NORM",
 ]  # fmt: skip
 
-# Each coefficient of a smoother has a set of scalars, as its gain; curvature is p^H A p of a K-cycle's first direction.
+# Each coefficient of a multigrid smoother has a set of scalars of its own, as the scalar `gain` of that set.
+# The scalar `curvature` is p^H A p for the first direction p of a K-cycle.
 #: Scalars and sums of a multigrid cycle.
 LAYOUT = Layout(scalars=("gain", "curvature"), sums=("rr", "pb", "pq", "cross"))
 

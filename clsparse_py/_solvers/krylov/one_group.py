@@ -37,7 +37,7 @@ class Product:
     y: str
 
 
-#: The steps behind the last iteration, which compute the residual to check the solution.
+#: The steps after the last iteration in one launch: the product A x and the pass of the residual, to check the solution.
 _CHECK = Product("A", "x", "q"), RESIDUAL
 
 
@@ -64,7 +64,7 @@ class Script:
 
     @property
     def vectors(self) -> tuple[str, ...]:
-        """The names of all vectors of the script, in the order of the kernel's arguments."""
+        """The names of all vectors of a script's passes and products, in the order of the kernel's arguments."""
         used = [(step.x, step.y) if isinstance(step, Product) else step.vectors for step in (*self.steps, self.ending, *_CHECK)]
         return tuple(dict.fromkeys(name for names in used for name in names))
 
@@ -81,7 +81,7 @@ class Script:
 
     @property
     def matrices(self) -> tuple[str, ...]:
-        """The names of all matrices of the script."""
+        """The names of all matrices that a script's iterations multiply by: A, and M if there is one."""
         return tuple(dict.fromkeys(step.matrix for step in self.steps if isinstance(step, Product)))
 
 
@@ -89,7 +89,7 @@ _declared: list[tuple[Script, Layout]] = []
 
 
 def declare_scripts(layout: Layout, *scripts: Script) -> None:
-    """Register the scripts of a method for the catalogue of kernels."""
+    """Register a Krylov method's scripts, steps of its iterations in one launch, for the catalogue of kernels."""
     _declared.extend((script, layout) for script in scripts)
 
 
@@ -121,7 +121,7 @@ class Iterations(Parameters):
     def legal(
         cls, device: Device, dtype: str, script: Script, layout: Layout, matrices: tuple[tuple[str, str], ...]
     ) -> Iterations:
-        """Return the record of a script's kernel that suits a device."""
+        """Return the parameters, suited to a device, of the kernel that runs the iterations of a script in one launch."""
         group = (
             1
             if device.lanes_are_loops
@@ -214,7 +214,7 @@ def iterate_together(
     while True:
         count = min(remaining, Thresholds.of(chain.device).together_at_once)
         remaining -= count
-        # An alpha of 0 is determined by the launch itself, by its first product.
+        # A matrix's factor alpha is 0 if the launch has to determine that power of two, by its first product with the matrix.
         alphas = [real(0 if power.exponent is None else power.alpha) for power in powers]
         arguments = [*sizes, np.uint32(count), np.uint32(remaining == 0), *alphas, *(array.base_data for array in arrays)]
         Bound(chain.queue, (built, 1, arguments))()

@@ -15,11 +15,11 @@ __all__ = ["Columns", "Panel"]
 #: The columns of a matrix, each a vector.
 Columns: TypeAlias = list[cl_array.Array]
 
-#: Columns of each of two matrices that one pass reads.
+#: Columns of each of two matrices that one vector pass reads.
 _AT_ONCE = 4
-#: Places of columns in a block.
+#: Numbers of the columns in a block of columns of a matrix, which one vector pass reads.
 _PLACES = range(_AT_ONCE)
-#: Pairs of places: of a column of the left block, and of a column of the right block.
+#: Pairs of numbers of columns: one in a block of the left matrix, and one in a block of the right matrix.
 _PAIRS = [(i, j) for i in _PLACES for j in _PLACES]
 
 #: Scalars and sums for a pair of blocks of columns: the inner products of columns, or the factors of linear combinations.
@@ -65,7 +65,7 @@ class Panel:
             self.sweeps.fill(column)
 
     def columns(self, count: int) -> Columns:
-        """Return new columns whose entries are 0."""
+        """Return new columns, vectors on the device whose entries are 0."""
         columns = [self.sweeps.vector() for _ in range(count)]
         for column in columns:
             self.sweeps.fill(column)
@@ -97,7 +97,7 @@ class Panel:
                 self._passes.enqueue(_COMBINATION, part, **self._block("l", source, i), **self._block("r", target, j))
 
     def replace(self, target: Columns, *sources: tuple[Columns, np.ndarray[Any, Any]], spare: Columns) -> None:
-        """Enqueue replacing columns by sums of linear combinations of columns, also of the replaced ones themselves.
+        """Enqueue replacing the columns of a matrix by sums of linear combinations of columns, also of those columns themselves.
 
         ``spare`` has at least as many columns as ``target``.
         """
@@ -109,11 +109,11 @@ class Panel:
         self.copy(target, used)
 
     def copy(self, target: Columns, source: Columns) -> None:
-        """Enqueue the copy of columns to other columns."""
+        """Enqueue the copy of the columns of a matrix to the columns of another matrix."""
         for target_column, source_column in zip(target, source, strict=True):
             self.sweeps.copy(target_column, source_column)
 
     def _block(self, names: str, columns: Columns, number: int) -> dict[str, cl_array.Array]:
-        """Return the columns of a block by their names in passes; spare columns fill the last block up."""
+        """Return the columns of a block by their names in vector passes; spare columns fill the last block up."""
         block = columns[number * _AT_ONCE : (number + 1) * _AT_ONCE]
         return {f"{names}{i}": column for i, column in enumerate([*block, *self._spare[len(block) :]])}

@@ -14,7 +14,7 @@ __all__ = ["chebyshev", "jacobi"]
 #: Scalars of a Chebyshev step: kept is the factor of the old direction, gain the factor of the residual.
 LAYOUT = Layout(scalars=("kept", "gain"), sums=())
 
-#: The vector pass that multiplies a vector by the inverse of a diagonal, and by a factor.
+#: The vector pass of the Jacobi preconditioner: multiplies a vector by the inverse of a diagonal, and by a factor.
 _JACOBI = Pass("jacobi", reads=("x", "inverse"), writes=("y",), takes=("gain",), lines=("y = times(gain, times(inverse, x));",))
 #: The vector pass of the first step of the Chebyshev iteration, from y = 0, for the scaled residual r.
 _FIRST = Pass(
@@ -36,7 +36,7 @@ def jacobi(chain: Chain, inverse: cl_array.Array) -> Apply:
     passes = Passes(sweeps)
 
     def apply(x: cl_array.Array, y: cl_array.Array, alpha: float = 1.0) -> None:
-        """Enqueue ``y = alpha * inverse * x``."""
+        """Enqueue the product ``y = alpha * inverse * x`` with the inverse of a diagonal."""
         nonlocal gain
         if alpha != gain:
             gain = alpha
@@ -77,7 +77,7 @@ def chebyshev(chain: Chain, A: Apply, inverse: cl_array.Array, degree: int, boun
     passes = Passes(sweeps)
 
     def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-        """Enqueue the product y of the polynomial with x."""
+        """Enqueue the product y of the Chebyshev polynomial with x."""
         passes.enqueue(_FIRST, x=x, inverse=inverse, r=r, d=d, y=y)
         for part in range(1, degree + 1):
             A(d, q)

@@ -14,10 +14,10 @@ from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Sweeps, decl
 
 __all__ = ["spectral_radius"]
 
-# along is u A u, and size u D u; ``shift`` is the index of a rank's first entry.
+# For a Lanczos vector u, the sum `along` is u A u, and `size` is u D u; the scalar `shift` is the index of a rank's first entry.
 #: Scalars and sums of a step of the Lanczos method.
 LAYOUT = Layout(scalars=("shift",), sums=("along", "size"))
-#: Integers from 0 on that single precision represents exactly: the index of the first entry is passed modulo this number.
+#: How many integers from 0 on single precision represents exactly: a rank's first entry's index is passed modulo this number.
 _NUMBERS = 1 << 24
 
 #: The vector pass that fills the first Lanczos vector with hashes of the entries' indices, or 0 in rows without a diagonal entry.
@@ -30,7 +30,7 @@ _START = Pass(
         "before = ZERO;",
     ),
 )  # fmt: skip
-#: The vector pass that begins the sums of a step for a Hermitian A: u^H A u and u^H D u.
+#: The vector pass that begins the sums of a Lanczos step for a Hermitian A: u^H A u and u^H D u.
 _SUMS = Pass(
     "radius_sums", reads=("u", "q", "inverse"),
     sums=(
@@ -38,14 +38,14 @@ _SUMS = Pass(
         ("size", "of_real(magnitude(inverse) > 0 ? square(u) / magnitude(inverse) : 0)"),
     ),
 )  # fmt: skip
-# D^-1 A is self-adjoint in the bilinear form u^T D v, which gives no norm if A is complex.
-#: The vector pass that begins the sums of a step for a symmetric A: u^T A u and u^T D u.
+# For a symmetric A, D^-1 A is self-adjoint in the bilinear form u^T D v, which gives no norm if A is complex.
+#: The vector pass that begins the sums of a Lanczos step for a symmetric A: u^T A u and u^T D u.
 _SYMMETRIC_SUMS = Pass(
     "radius_symmetric_sums", reads=("u", "q", "inverse"),
     sums=(("along", "times(u, q)"), ("size", "magnitude(inverse) > 0 ? quotient(times(u, u), inverse) : ZERO")),
 )  # fmt: skip
-# u is not of norm 1: nu is its norm, and the off-diagonal entry of the tridiagonal matrix. If the bilinear form gives no norm,
-# v^T D v has a phase, by which the vector before is divided.
+# The norm `nu` of the Lanczos vector u, which is not scaled to 1, is the off-diagonal entry of the tridiagonal matrix.
+# If the bilinear form gives no norm, v^T D v has a phase, by which the Lanczos vector before is divided.
 #: The vector pass of a step of the Lanczos method, which computes the next Lanczos vector.
 _STEP = Pass(
     "radius_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),
@@ -71,7 +71,7 @@ def spectral_radius(
     *,
     symmetric: bool = False,
 ) -> float:
-    """Return an estimate from below of the largest absolute eigenvalue of D^-1 A; waits once.
+    """Return an estimate from below of the largest absolute eigenvalue of D^-1 A, for A's diagonal D; waits once.
 
     The estimate is not finite if a value of A is not.
 
@@ -118,7 +118,7 @@ def _largest_eigenvalue(along: np.ndarray[Any, Any], size: np.ndarray[Any, Any],
         return 0.0
     with np.errstate(all="ignore"):
         diagonal, phases = along / size, size / squares
-    # Leave out the steps after the Krylov space is exhausted: they have rounding errors alone.
+    # Leave out the Lanczos steps after the Krylov space is exhausted: they have rounding errors alone.
     least = eps**2 * max(abs(diagonal[0]) ** 2, *squares[1:2])
     used = 1 + int(np.argmin(np.append(squares[1:] > least, False)))
     diagonal, phases, off_diagonal = diagonal[:used], phases[:used], np.sqrt(squares[1:used])

@@ -26,16 +26,16 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 __all__ = ["RESIDUAL", "Scaling", "Vectors", "max_unscaled_exponent", "solve", "solve_least_squares"]
 
-# The powers of two of vectors, of A and of M have a set of scalars each; ``shift`` is the shift of A.
-#: Scalars and sums of a scaled system.
+# The powers of two by which vectors, A and M are scaled have a set of scalars each; the scalar `shift` is the shift of A.
+#: Scalars and sums of a linear system scaled by powers of two.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
-#: Number of the set of scalars and sums for the power of two of vectors.
+#: Index of the set of scalars and sums that belongs to the power of two by which vectors are scaled.
 _OF_VECTORS = 0
-#: Number of the set of scalars and sums for the power of two of A.
+#: Index of the set of scalars and sums that belongs to the power of two by which A is scaled.
 _OF_A = 1
-#: Number of the set of scalars and sums for the power of two of M.
+#: Index of the set of scalars and sums that belongs to the power of two by which the preconditioner M is scaled.
 _OF_M = 2
-#: Largest rounding error of a residual, in units of machine epsilon times |A| |x| + |b|.
+#: Largest rounding error of a solution's residual b - A x, in units of machine epsilon times |A| |x| + |b|.
 _ROUNDING = 10
 
 #: The vector pass that begins the reduction to the largest absolute value of a vector's entries.
@@ -56,7 +56,7 @@ declare_passes(LAYOUT, _TOP, _LDEXP, _SHIFTED, RESIDUAL)
 
 
 def max_unscaled_exponent(dtype: np.dtype[Any]) -> int:
-    """Return the largest exponent at which operators stay unscaled, as the squares of products stay in range."""
+    """Return the largest binary exponent of an operator's size at which the operator stays unscaled: its squares are in range."""
     return int(np.finfo(dtype).maxexp) // 16
 
 
@@ -70,7 +70,7 @@ class Power:
 
     @property
     def alpha(self) -> float:
-        """The power of two as a factor."""
+        """The power of two by which an operator is scaled, as a factor."""
         return 2.0 ** -(self.exponent or 0)
 
 
@@ -96,33 +96,33 @@ class Scaling:
     """
 
     def __init__(self, system: Any, n: int, all_max: Callable[[Any], Any] | None = None) -> None:
-        # A weak reference: in a reference cycle the memory of vectors would wait for Python's garbage collector.
+        # A weak reference to the system: in a reference cycle its vectors' memory would wait for Python's garbage collector.
         self._of: Any = system if isinstance(system, Vectors) else weakref.proxy(system)
         self._n, self._all_max = n, all_max
         self.A, self.M = Power(_OF_A), Power(_OF_M)
         self.near = max_unscaled_exponent(system.dtype) if isinstance(system, System) else -1
-        # The scalars on the device, a row for each set; NaN is unequal to any number, so a set is written before its first use.
+        # The host's copy of the scalars, a row for each set: NaN is unequal to any number, so a set is written before it is used.
         self._values = np.full((3, 2), np.nan, system.dtype)
         self.b, self._is_b_scaled = 0, False
 
     @functools.cached_property
     def sweeps(self) -> Sweeps:
-        """The scalars and sums of the scaled system, allocated when a first pass needs them."""
+        """The scalars and sums of the scaled system on the device, allocated when a first vector pass needs them."""
         return Sweeps(self._of.chain, self._n, self._of.dtype, LAYOUT, 3)
 
     @functools.cached_property
     def _passes(self) -> Passes:
-        """The passes of the scaled system, bound once for their vectors."""
+        """The vector passes of the scaled system, each bound once for its vectors."""
         return Passes(self.sweeps)
 
     def scale_product(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
-        """Return the product with an operator times a power of two, which the first product determines; waits for that once."""
+        """Return the product with an operator times a power of two, which the first product determines; that product waits."""
         takes_alpha = getattr(apply, "takes_alpha", False)
 
         def product(x: cl_array.Array, y: cl_array.Array) -> None:
             """Enqueue the scaled product y of the operator with x."""
             if takes_alpha and power.exponent is not None:
-                # Pass alpha even if it is 1: without alpha another kernel computes the product, and may round differently.
+                # Pass the factor alpha even if it is 1: without alpha another kernel multiplies, and may round differently.
                 apply(x, y, power.alpha)  # type: ignore[call-arg] # which this one takes
             else:
                 apply(x, y)
@@ -159,7 +159,7 @@ class Scaling:
         If ``bb`` is large or small, b is scaled, and the commands run again.
         """
         if self._of.guessed:
-            # The product with a guess may have any size.
+            # The product of A with a first guess may have entries of any size, so b is scaled first.
             self.scale_b()
         enqueue()
         totals = sweeps.totals()
@@ -167,7 +167,7 @@ class Scaling:
         if not (self._is_b_scaled or 1 / limit <= totals["bb"].real <= limit):
             self.scale_b()
             if self.b:
-                # The products of the first run may have overflowed, so their exponents do not count.
+                # Products of the first run, with b unscaled, may have overflowed, so their exponents of A and M do not count.
                 self.A.exponent = self.M.exponent = None
                 enqueue()
                 totals = sweeps.totals()
@@ -175,7 +175,7 @@ class Scaling:
         return totals
 
     def find(self, power: Power, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Determine a power of two by the first product y with a vector x, unless a vector is 0; scale y, or the guess x."""
+        """Determine an operator's power of two by its first product y, with x, unless a vector is 0; scale y, or the guess."""
         exponents = self._exponents(x, y)
         if exponents is None:
             return
@@ -193,14 +193,14 @@ class Scaling:
             self.enqueue(_LDEXP, _OF_VECTORS, exponent, y=y)
 
     def enqueue(self, step: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
-        """Enqueue a pass over vectors with a set of scalars, the part, which is written first if it changed."""
+        """Enqueue a pass over vectors with a set of scalars, numbered ``part``, which is written first if it changed."""
         if step.takes and not np.array_equal(self._values[part], [exponent, shift]):
             self._values[part] = exponent, shift
             self.sweeps.set_all(self._values.ravel())
         self._passes.enqueue(step, part, **vectors)
 
     def _exponents(self, *vectors: cl_array.Array) -> list[int] | None:
-        """Return the exponents of the largest entries of vectors, or None if an entry is not finite or a vector 0; waits."""
+        """Return the binary exponents of vectors' largest entries, or None if an entry is not finite or a vector 0; waits."""
         for part, vector in enumerate(vectors):
             self.sweeps.bind(_TOP, part, 0, y=vector)()
         parts = self.sums()[: len(vectors), 0]
@@ -210,7 +210,7 @@ class Scaling:
         return [math.frexp(top)[1] for top in tops] if np.isfinite(tops).all() and tops.all() else None
 
     def sums(self) -> np.ndarray[Any, Any]:
-        """Return the partial sums of all work-groups, by set of scalars and sums; waits."""
+        """Return the partial sums that the passes of the scaled system wrote, by set, sum and work-group; waits."""
         sweeps = self.sweeps
         shape = sweeps.parts, len(LAYOUT.sums), sweeps.groups
         return sweeps.chain.read(sweeps.sums, math.prod(shape)).reshape(shape)
@@ -226,12 +226,12 @@ def _norms(system: System, scaling: Scaling, b: cl_array.Array, x: cl_array.Arra
 
 
 def _limit_residual(system: System, b: float, rounded: float) -> float:
-    """Return the largest norm of the residual of a solution, for the norm of b and the sum of the norms that are rounded."""
+    """Return the largest norm of a solution's residual, for the norm of b and the sum of the norms of the vectors that round."""
     return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * rounded
 
 
 def _check_solution(system: System, scaling: Scaling) -> tuple[bool, bool, float]:
-    """Return whether the residual is small enough, or as small as rounding allows; whether x is finite; the residual's norm."""
+    """Return whether a solution's residual is as small as asked or as rounding allows, whether x is finite, and the norm."""
     squares, system.checked = system.checked, None
     if squares is not None:
         with np.errstate(all="ignore"):
@@ -271,7 +271,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
         info = 0
         scaling.scale_b()
     is_small, is_finite, norm = _check_solution(system, scaling)
-    # After a breakdown a new start, from the current residual, may help.
+    # After a breakdown of a method a new start, from the current residual, may help.
     if info <= 0 and not is_small:
         system.maxiter, system.guessed, system.again = max(maxiter - system.made, 0), True, True
         if system.maxiter and is_finite:
@@ -292,7 +292,7 @@ def _scale_callback(scaling: Scaling, callback: Callable[[cl_array.Array], objec
     unscaled = scaling.sweeps.vector()
 
     def show(x: cl_array.Array) -> None:
-        """Call the callback with x in the units of the system."""
+        """Call the user's callback with the solution x in the units of the system."""
         scaling.sweeps.copy(unscaled, x)
         scaling.ldexp(unscaled, scaling.x)
         callback(unscaled)
@@ -301,7 +301,7 @@ def _scale_callback(scaling: Scaling, callback: Callable[[cl_array.Array], objec
 
 
 def _solve_further(system: System, method: Callable[[System], int], norm: float) -> tuple[int, bool, bool]:
-    """Solve a system further from an x whose residual has a norm; return info, whether the residual is small, and x finite."""
+    """Solve a system further from an x of a residual norm; return info, whether the residual is small, whether x is finite."""
     sweeps = system.scaling.sweeps
     previous_x = sweeps.vector()
     sweeps.copy(previous_x, system.x)

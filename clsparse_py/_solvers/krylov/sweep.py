@@ -33,9 +33,9 @@ __all__ = ["AllSum", "BoundPass", "Layout", "Pass", "Passes", "SharedPass", "Swe
 #: A function that adds up arrays of numbers over all ranks that share vectors; all ranks get the same sums.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
-#: Further scalars of room behind the scalars that passes write for the host: `krylov.one_group` writes more.
+#: Scalars for which there is room behind those that vector passes write for the host: `krylov.one_group` writes more.
 _MORE = 8
-#: Position of the number of the set of scalars and sums, ``part``, among the arguments of a pass's kernel.
+#: Index of the argument ``part``, the number of the set of scalars and sums, among the arguments of a vector pass's kernel.
 _PART = 2
 
 
@@ -107,7 +107,7 @@ _declared: list[tuple[Pass, Layout]] = []
 
 
 def declare_passes(layout: Layout, *passes: Pass) -> None:
-    """Register the passes of a method for the catalogue of kernels."""
+    """Register the vector passes of a method for the catalogue of kernels."""
     _declared.extend((step, layout) for step in passes)
 
 
@@ -137,7 +137,7 @@ class Sweep(Parameters):
 
     @classmethod
     def legal(cls, device: Device, dtype: str, vector_pass: Pass, layout: Layout) -> Sweep:
-        """Return the record of a pass's kernel that suits a device."""
+        """Return the parameters, suited to a device, of the kernel of a vector pass."""
         limits = Thresholds.of(device)
         if device.lanes_are_loops:
             return cls(1, dtype, device.portability.at_most(1), limits.unroll, vector_pass, layout)
@@ -196,7 +196,7 @@ class BoundPass(Bound):
     """A pass bound to its vectors."""
 
     def use(self, part: int) -> None:
-        """Switch the pass to another set of scalars and sums, the part."""
+        """Switch a bound vector pass to another set of scalars and sums, numbered ``part``."""
         self.set(_PART, np.uint64(part))
 
 
@@ -256,7 +256,7 @@ class Sweeps:
         max_groups = device.compute_units * limits.groups_per_unit
         at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
         self.groups = -(-max(n, 1) // _round_up(-(-max(n, 1) // max_groups), at_once))
-        # The scalars for the host lie behind all sets of scalars, twice: one copy is read while the other is written.
+        # The scalars for the host lie behind all sets of scalars, twice: one copy is read while the other copy is written.
         self.told_at = parts * len(layout.scalars)
         self.scalars = allocate(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
         self.sums = allocate(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)
@@ -277,7 +277,7 @@ class Sweeps:
 
     @door()
     def bind(self, step: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> BoundPass:
-        """Return a pass bound to vectors, which are keyword arguments.
+        """Return a vector pass bound to its vectors, which are keyword arguments.
 
         ``part`` numbers its set of scalars and sums; ``turn``, 0 or 1, numbers the copy of the host's scalars that it writes.
 
@@ -297,7 +297,7 @@ class Sweeps:
         return SharedPass(self, step, part, built, arguments)
 
     def add_up(self, part: int) -> None:
-        """Add up the begun sums of a set, the part, over all ranks; waits.
+        """Add up, over all ranks, the sums of a set, numbered ``part``, that vector passes have begun; waits.
 
         The first work-group's partial sum is then the whole sum, and the other partial sums are 0.
         """
@@ -316,12 +316,12 @@ class Sweeps:
         submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
 
     def set(self, **values: Any) -> None:
-        """Enqueue setting the scalars of the first set: named ones to their values, all others to 0."""
+        """Enqueue setting the scalars of the first set: named scalars to their values, all other scalars to 0."""
         self.set_all(np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype))
 
     def set_all(self, values: np.ndarray[Any, Any]) -> None:
         """Enqueue setting the scalars of the first sets to values in the order of memory, which are copied."""
-        # The event of the command refers to the copied values, and is stored itself, as its destructor would wait.
+        # The event of the command that writes scalars refers to their values, and is stored itself, as its destructor would wait.
         self._setting = submit(
             "scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, values.copy(), is_blocking=False
         )  # fmt: skip
@@ -343,7 +343,7 @@ class Passes:
         self._bound: dict[tuple[Any, ...], tuple[BoundPass, tuple[cl_array.Array, ...]]] = {}
 
     def enqueue(self, step: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
-        """Enqueue a pass over vectors, and return the event of the launch."""
+        """Enqueue a pass over vectors, bound at the first call, and return the event of the launch."""
         key = step.name, part, *map(id, vectors.values())
         if key not in self._bound:
             self._bound[key] = self._sweeps.bind(step, part, 0, **vectors), tuple(vectors.values())

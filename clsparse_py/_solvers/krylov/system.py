@@ -87,11 +87,11 @@ class System:
     checked: np.ndarray[Any, Any] | None = None
 
     def sweeps(self, layout: Layout) -> Sweeps:
-        """Return new scalars and sums, in a method's layout, for passes over the system's vectors."""
+        """Return new scalars and sums on the device, in a method's layout, for passes over the system's vectors."""
         return Sweeps(self.chain, self.n, self.dtype, layout, all_sum=self.all_sum)
 
     def begin(self, start: Pass, sweeps: Sweeps, *, q: cl_array.Array, **vectors: cl_array.Array) -> None:
-        """Enqueue a pass that computes the residual of the first guess x from b and A x, for which q is room."""
+        """Enqueue a vector pass that computes the residual of the first guess x from b and A x, for which q is room."""
         if self.guessed:
             self.A(self.x, q)
         else:

@@ -37,14 +37,14 @@ class Watch:
 
     def __init__(self, sweeps: Sweeps, every: int) -> None:
         self._queue, self._sweeps, self._every = sweeps.chain.queue, sweeps, every
-        # Between two kernels of a queue, a GPU takes some 30 us for a read. On CPU devices another queue takes longer.
+        # A read between two kernels of a queue takes a GPU some 30 us, so another queue reads; on CPU devices that takes longer.
         self._reading = side_queue(self._queue) if sweeps.chain.device.waits_cost else self._queue
         self._read: tuple[cl.Event, np.ndarray[Any, Any]] | None = None
         self._next = self._step = every
         self.turn = 0
 
     def read_late(self, iterations: int, event_of_values: cl.Event) -> np.ndarray[Any, Any] | None:
-        """Begin to read the scalars of a command, and return the scalars of the read before.
+        """Begin to read the scalars that a command writes for the host, and return the scalars of the read before.
 
         The result is None if there was no read before, or if it is not yet time to look.
         """
@@ -117,7 +117,7 @@ class Iteration:
 
 
 def iterate(system: System | LeastSquares, sweeps: Sweeps, iteration: Iteration) -> int:
-    """Enqueue the iterations of a method until a test of theirs ends them, ``maxiter`` at most, and return info."""
+    """Enqueue the iterations of a Krylov method until its test ends them, ``maxiter`` at most, and return SciPy's info."""
     watch = Watch(sweeps, system.check_every)
     number = 0
     for number in range(system.maxiter):

@@ -51,12 +51,12 @@ class SuperLU:
 
     @property
     def L(self) -> Any:  # noqa: N802 - SciPy's name for it
-        """The lower triangular factor, with ones on its diagonal."""
+        """The lower triangular factor of the factorised matrix, with ones on its diagonal."""
         return self._part(self._factors.L)
 
     @property
     def U(self) -> Any:  # noqa: N802 - SciPy's name for it
-        """The upper triangular factor."""
+        """The upper triangular factor of the factorised matrix."""
         return self._part(self._factors.U)
 
     def _part(self, part: Any) -> Any:
@@ -65,7 +65,7 @@ class SuperLU:
         return columns if self._queue is None else on_device(self._queue, columns)
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
-        """Return the solutions of ``A x = rhs`` by the factors; solves on the host.
+        """Return the solutions of ``A x = rhs`` by the LU factors of A; solves on the host.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning)
         x = np.full(right.shape, np.nan, dtype)
     else:
-        # The factors are of A^T: the CSR arrays of A are the CSC arrays of A^T, without a conversion.
+        # SuperLU's factors are of A^T: the CSR arrays of A are the CSC arrays of A^T, without a conversion.
         x = factors.solve(right.astype(dtype), "T")
     return as_given(b, x.ravel() if vector else x)
 
@@ -169,7 +169,7 @@ class _CachedFactors(NamedTuple):
     factors: Any
 
 
-#: Cached factors by the identity of the array in CSR form.
+#: Cached LU factors of SuperLU's, by the identity of the factorised array in CSR form.
 _factors: dict[int, _CachedFactors] = {}
 
 

@@ -41,7 +41,7 @@ from clsparse_py._solvers.linalg.solvers import minres
 
 __all__ = ["eigsh", "lobpcg"]
 
-#: Rounding floor of errors of eigenvalues, in units of the largest eigenvalue's precision.
+#: Rounding floor: the error of an eigenvalue that counts as rounding, in units of the largest eigenvalue's precision.
 _FLOOR = 4.0
 #: Positional arguments of SciPy's `eigsh` behind v0 that every version takes.
 _OPTIONS_OF_ARPACK = 7
@@ -58,7 +58,7 @@ def _by_arpack(
     rng: Any = None,  # noqa: ARG001 - of our own v0
     **named: Any,
 ) -> Any:
-    """Return the eigenpairs by SciPy's `eigsh`; matrices are copied to the host if they are factorised."""
+    """Return eigenpairs by SciPy's `eigsh` (ARPACK); matrices are copied to the host if they are factorised."""
     if sigma is not None:
         A, M = on_host(A), on_host(M)
     elif isinstance(A, SparseArray):
@@ -233,7 +233,7 @@ def _bind_inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtyp
 def _check_pairs(
     A: Any, values: np.ndarray[Any, Any], vectors: list[np.ndarray[Any, Any]], generator: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    """Return a mask of the pairs that are eigenpairs of A: a wrong or nearly singular inverse gives others."""
+    """Return a mask of the pairs (value, vector) that are eigenpairs of A, as a wrong or nearly singular inverse gives none."""
     A = scipy.sparse.linalg.aslinearoperator(on_host(A) if isinstance(A, SparseArray) else A)
     # The mean square of the norm of A times a random vector is the square of A's Frobenius norm.
     size = np.linalg.norm(A @ generator.standard_normal(vectors[0].size).astype(vectors[0].dtype))
@@ -242,7 +242,7 @@ def _check_pairs(
 
 
 def _factorise_shifted(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
-    """Return a function that solves with ``A - sigma I`` by factors on the host.
+    """Return a function that solves systems with ``A - sigma I`` by LU factors on the host.
 
     The pattern is symmetric: minimum degree on it and pivots on the diagonal leave half the fill of SuperLU's own choice.
     """
@@ -259,7 +259,7 @@ def _factorise_shifted(A: Any, sigma: float, rough: float, queue: cl.CommandQueu
     size = float(scipy.sparse.linalg.norm(shifted))
 
     def solve(x: cl_array.Array) -> cl_array.Array:
-        """Return the solution of ``(A - sigma I) y = x`` by the factors, checked."""
+        """Return the solution of ``(A - sigma I) y = x`` by LU factors, checked."""
         right = copy_to_host(x, queue)
         solution = factors.solve(right)
         residual = np.linalg.norm(right - shifted @ solution)
@@ -284,7 +284,7 @@ def _bytes_of_factors(A: Any) -> int:
     first = np.arange(n)
     np.minimum.at(first, positions[entries.row], positions[entries.col])
     entries_of_factors = 2 * int((np.arange(n) - first + 1).sum())
-    # An entry of a factor has a value and the index of its row.
+    # An entry of an LU factor takes the bytes of a value and of the index of its row.
     return entries_of_factors * int(A.dtype.itemsize + np.dtype(np.int32).itemsize)
 
 
@@ -298,7 +298,7 @@ def _free_host_memory() -> int | None:
 
 
 def _by_scipys_lobpcg(A: Any, X: Any, B: Any = None, M: Any = None, Y: Any = None, *options: Any, **named: Any) -> Any:
-    """Return the eigenpairs by SciPy's `lobpcg`, on the host."""
+    """Return eigenpairs by SciPy's `lobpcg`, on the host."""
     A, B, M = (aslinearoperator(operand) if isinstance(operand, SparseArray) else operand for operand in (A, B, M))
     results = scipy.sparse.linalg.lobpcg(A, on_host(X), B, M, on_host(Y), *options, **named)
     return (

@@ -174,7 +174,7 @@ def matrix_power(A: Any, power: int) -> Any:
 
 @runs_on_host("linalg.funm_multiply_krylov")
 def funm_multiply_krylov(f: Any, A: Any, b: Any, **options: Any) -> Any:
-    """Return ``f(A) @ b`` by a Krylov method, without f(A) itself. Runs on the host.
+    """Return ``f(A) @ b``, a function of a matrix times a vector, by a Krylov method, without f(A) itself. Runs on the host.
 
     Parameters
     ----------

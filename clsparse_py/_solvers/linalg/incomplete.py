@@ -46,7 +46,7 @@ class _Factors(DeviceOperator):
         between = allocate(queue, "a vector", self.shape[0], dtype)
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-            """Enqueue the solution y of both triangular systems for x."""
+            """Enqueue the solution y of both triangular systems, one after the other, for the right-hand side x."""
             first(x, between)
             second(between, y)
 
@@ -172,13 +172,13 @@ def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
 
 
 def _compute_factors(rows: Any, guess: np.ndarray[Any, Any], sweeps: int, *, hermitian: bool) -> Any:
-    """Return the values of incomplete factors after sweeps from a guess of these values."""
+    """Return the values of incomplete factors of a matrix after sweeps from a guess of these values."""
     start = cl_array.to_device(rows.queue, guess.astype(rows.dtype))
     return sweep_factors(rows.queue, rows, start, check_positive("sweeps", sweeps), hermitian=hermitian)
 
 
 def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
-    """Check that the diagonal of a factor has no zero and is finite, so that the factor can be inverted."""
+    """Check that the diagonal of an incomplete factor has no zero and is finite, so that the factor can be inverted."""
     wrong = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
     if wrong.size:
         raise ValueError(f"A: has no such factors: after the sweeps the diagonal of row {wrong[0]} is {diagonal[wrong[0]]}")
@@ -226,7 +226,7 @@ def isai(A: Any) -> DeviceOperator:
     values = np.zeros_like(host.data)
     for length in np.unique(lengths):
         rows_of_length = np.flatnonzero(lengths == length)
-        # A batch has rows of one length, whose small matrices have some 8 million entries in all.
+        # A batch has rows of A of one length, whose small dense matrices have some 8 million entries in all.
         for batch in np.array_split(rows_of_length, -(-rows_of_length.size * int(length) ** 2 // (1 << 23))):
             entries = host.indptr[batch][:, None] + np.arange(length)
             columns = host.indices[entries].astype(np.int64)
@@ -284,7 +284,7 @@ def block_jacobi(A: Any, block_size: int = 4) -> DeviceOperator:
     dtype = entries.dtype if entries.dtype.char in "fdFD" else np.dtype(np.float64)
     blocks = np.zeros((count, size, size), dtype)
     np.add.at(blocks, (row[inside] // size, row[inside] % size, column[inside] % size), entries.data[inside])
-    # The rows that the last block lacks get ones on its diagonal.
+    # The rows that the last diagonal block lacks to its full size get ones on the diagonal.
     for extra in range(n, count * size):
         blocks[-1, extra % size, extra % size] = 1
     try:

@@ -62,11 +62,11 @@ class _Operands:
         return LeastSquares(chain, self.shape, self.dtype, A, adjoint, b, x, guessed, *self.limits, maxiter, self.every)
 
     def on_device(self, name: str, values: Any) -> cl_array.Array:
-        """Return a copy of a vector on the device."""
+        """Return a copy, on the device, of a right-hand side or first guess of the least-squares problem."""
         return copy_vector(self.queue, name, values, self.dtype)
 
     def deliver(self, x: cl_array.Array) -> Any:
-        """Return the solution as b is: a device array, or a NumPy array."""
+        """Return the solution x of the least-squares problem as b is: a device array, or a NumPy array."""
         if not isinstance(self.b, cl_array.Array):
             return copy_to_host(x, self.queue)
         note_written(x, cl.enqueue_marker(self.queue))
@@ -74,7 +74,7 @@ class _Operands:
 
 
 def _solve(operands: _Operands, method: Callable[[LeastSquares], tuple[Any, ...]], maxiter: int) -> tuple[Any, ...]:
-    """Return the solution x and the method's report: the reason to stop, the number of iterations, and norms."""
+    """Return the solution x of a least-squares problem and the method's reason to stop, number of iterations, and norms."""
     problem = operands.problem(maxiter)
     report = solve_least_squares(problem, method)
     return operands.deliver(problem.x), *report

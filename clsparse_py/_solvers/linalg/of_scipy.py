@@ -28,7 +28,7 @@ __all__ = [
     "tfqmr",
 ]
 
-#: Text of a docstring of this table before the call of its example.
+#: Beginning of the section Examples in the docstrings of SciPy's functions below: imports, A and b, up to the call.
 _EXAMPLE = """
 Examples
 --------
@@ -36,7 +36,7 @@ Examples
 >>> import clsparse_py as sp
 >>> A, b = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50), format="csc"), np.ones(50)
 >>> """
-#: Phrase for the result of a solver of SciPy, to be filled in with the name of the method.
+#: Phrase of a docstring for the result of one of SciPy's solvers, to be filled in with the name of the method.
 _SOLUTION = "a solution by {}, and 0 if it is one"
 
 
@@ -44,7 +44,7 @@ def _absent(name: str) -> Callable[..., Any]:
     """Return a function that raises an AttributeError, in place of a function that the installed SciPy is too old to have."""
 
     def absent(*_: Any, **__: Any) -> Any:
-        """Raise the AttributeError."""
+        """Raise an AttributeError, as the installed SciPy has no function of that name."""
         raise AttributeError(f"scipy.sparse.linalg.{name}: SciPy {scipy.__version__} has no such function, a newer one has")
 
     absent.__name__, absent.__module__ = name, scipy.sparse.linalg.__name__
@@ -58,7 +58,7 @@ def _row(name: str, does: str, example: str, output: object, **how: Any) -> Call
     return function
 
 
-# Methods of SciPy on the host that ask A for products.
+# SciPy's functions bicg to tfqmr run on the host, and ask A for products, which A's device computes.
 bicg = _row("bicg", _SOLUTION.format("biconjugate gradients"), "sp.linalg.bicg(A, b)[1]", 0, multiplies=True)
 cgs = _row("cgs", _SOLUTION.format("conjugate gradients squared"), "sp.linalg.cgs(A, b)[1]", 0, multiplies=True)
 gcrotmk = _row("gcrotmk", _SOLUTION.format("flexible GCROT(m, k)"), "sp.linalg.gcrotmk(A, b)[1]", 0, multiplies=True)
@@ -68,7 +68,7 @@ qmr = _row("qmr", _SOLUTION.format("quasi-minimal residuals"), "sp.linalg.qmr(A,
 svds = _row("svds", "some singular values with their vectors", "sp.linalg.svds(A, k=1)[1].round(2).item()", 6.0, multiplies=True)
 tfqmr = _row("tfqmr", _SOLUTION.format("transpose-free QMR"), "sp.linalg.tfqmr(A, b)[1]", 0, multiplies=True)
 
-# Functions of SciPy on the host that take a copy of A.
+# SciPy's functions expm to splu run on the host, on a copy of A.
 expm = _row("expm", "the exponential, sparse but mostly full; `expm_multiply` needs none", "sp.linalg.expm(0 * A).nnz", 50)
 factorized = _row(
     "factorized",

@@ -49,7 +49,7 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
 
     @abc.abstractmethod
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        """Return the operator's product with vectors of a dtype, on a queue in order."""
+        """Return the function that enqueues the operator's product with vectors of a dtype, on a queue in order."""
 
     @override
     @door()
@@ -101,7 +101,7 @@ def is_function(A: Any) -> bool:
 
 
 def bind_operator(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product of an operator with device vectors of a dtype, on a queue in order.
+    """Return the function that enqueues an operator's product with device vectors of a dtype, on a queue in order.
 
     Sparse arrays, ours and SciPy's, are multiplied on the device, SciPy's from a copy there. A function takes a device array, and
     returns one, or a NumPy array. Any other operator, such as PyAMG's, is asked for ``matvec`` of a NumPy array: each product
@@ -120,7 +120,7 @@ def bind_operator(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply
 
 
 def bind_adjoint(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product of an operator's conjugate transposed with device vectors of a dtype, on a queue in order.
+    """Return the function that enqueues the product of an operator's conjugate transposed with device vectors of a dtype.
 
     A sparse array is transposed once; any other operator is asked for ``rmatvec`` of a NumPy array.
     """
@@ -144,7 +144,7 @@ def _as_linear_operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
 
 
 def fit_one_group(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> GroupMatrices | None:
-    """Return the arrays of A and M if one work-group iterates sooner than launches of many, else None.
+    """Return the arrays of A and the preconditioner M if one work-group iterates sooner than launches of many, else None.
 
     A is a sparse array of the device; M is a sparse array, a diagonal, or None. Plain kernels have no work-groups: None.
     """
@@ -177,14 +177,14 @@ def _ready_rows(A: SparseArray, dtype: np.dtype[Any]) -> csr_array:
         rows = cast_to(rows, dtype)
     rows.require_valid()
     for part in rows.parts:
-        # Wait once here, as every product would look for pending events again.
+        # Wait once for the events of the array's parts, as every product would look for pending events again.
         for event in part.events:
             event.wait()
     return rows
 
 
 def _bind_array(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product of a sparse array of the device with vectors of a dtype, which is the dtype of results, too.
+    """Return the function that enqueues a sparse array's product with vectors of a dtype, which is the product's dtype, too.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def _bind_array(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) ->
 
 
 def _wrap_function(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product by a function of a device vector, whose result is copied to the vector y.
+    """Return the product ``y = function(x)`` of a user's function of a device vector, whose result is copied to y.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def _wrap_function(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype
     """
 
     def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-        """Copy the function's result for x to y."""
+        """Call the user's function with the vector x, and copy the product that it returns to y."""
         result = function(x)
         if isinstance(result, cl_array.Array) and result.dtype == dtype and result.size == y.size and result.flags.c_contiguous:
             chain = Chain(queue, result)

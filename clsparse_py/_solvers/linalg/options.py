@@ -14,7 +14,7 @@ __all__ = ["Options", "check_limit", "check_positive", "check_tolerance"]
 
 
 def check_tolerance(name: str, value: Any) -> float:
-    """Return a tolerance as a number.
+    """Return a solver's tolerance as a number, checked.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def check_tolerance(name: str, value: Any) -> float:
 
 
 def check_limit(name: str, value: Any) -> int:
-    """Return a limit of the number of iterations, as an integer.
+    """Return a limit of the number of a solver's iterations as an integer, checked.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def check_limit(name: str, value: Any) -> int:
 
 
 def check_positive(name: str, value: Any) -> int:
-    """Return a positive option, such as the rows of a block, as an integer.
+    """Return a positive option of a solver, such as the rows of a block, as an integer, checked.
 
     Raises
     ------
@@ -103,7 +103,7 @@ class Options:
         iterations_each: int = 10,
         **of_method: Any,
     ) -> Options:
-        """Return the options of a solver, checked.
+        """Return the options of an iterative solver, checked.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Options:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The options that all ranks of a system have to agree on, by name."""
+        """The options of a solver that all ranks of a system have to agree on, by name."""
         callback = None if self.callback is None else "given"
         limits = {
             "solver": self.name,
@@ -132,6 +132,6 @@ class Options:
         return self.iterations_each * n if self.maxiter is None else self.maxiter
 
     def by_scipy(self, A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
-        """Return the solution for a right-hand side of the host, and info, by SciPy's solver."""
+        """Return the solution of ``A x = b`` for a right-hand side b of the host, and info, by SciPy's solver."""
         assert self.of_scipy is not None
         return self.of_scipy(A, b, x0, M=M, rtol=self.rtol, maxiter=self.maxiter, callback=self.callback)

@@ -87,22 +87,22 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def as_given(self, x: cl_array.Array) -> Any:
-        """Return a vector, or several vectors as columns, in the form of b."""
+        """Return a solution vector in the form of the right-hand side b: a device array, or NumPy's."""
 
     @abc.abstractmethod
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
-        """Return the solution for a column of b, and info, by SciPy's solver."""
+        """Return the solution for a column of the right-hand sides b, and info, by SciPy's solver."""
 
     @abc.abstractmethod
     def deliver(self, solutions: list[cl_array.Array]) -> Any:
-        """Return the solutions of all columns of b, in the form of b."""
+        """Return the solutions for all columns of the right-hand sides b, in the form of b."""
 
     def column(self, values: Any, column: int) -> Any:
         """Return a column of the right-hand sides b, or of the first guesses x0."""
         return values if values.ndim == 1 else values[:, column]
 
     def system(self, column: int) -> System:
-        """Return the linear system of a column of b, with its vectors on the device."""
+        """Return the linear system of a column of the right-hand sides b, with its vectors on the device."""
         chain, options, callback = Chain(self.queue), self.options, self.options.callback
         A, M, small = self.operators()
         b = copy_vector(self.queue, "b", self.column(self.b, column), self.dtype)
@@ -123,7 +123,7 @@ class Problem(abc.ABC):
         )  # fmt: skip
 
     def solution(self, column: int) -> tuple[cl_array.Array, int]:
-        """Return the solution for a column of b, and info."""
+        """Return the solution for a column of the right-hand sides b, and SciPy's info."""
         method = self.options.method
         if method is None:
             return self.by_scipy(column)
@@ -148,7 +148,7 @@ class Divided(abc.ABC):
     @property
     @abc.abstractmethod
     def begin(self) -> int:
-        """The number of this rank's first row."""
+        """The index, in the matrix over ranks, of this rank's first row."""
 
     @property
     @abc.abstractmethod
@@ -166,11 +166,11 @@ class Divided(abc.ABC):
 
     @abc.abstractmethod
     def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Any:
-        """Return the matrix with functions applied to the values of the local block, and of the entries in others' columns."""
+        """Return the matrix with one function applied to the local block, another to the entries in other ranks' columns."""
 
     @abc.abstractmethod
     def raise_alike(self, error: Exception) -> NoReturn:
-        """Raise an error that all ranks raise."""
+        """Raise an error that all ranks of the matrix raise."""
 
     @abc.abstractmethod
     def whole(self) -> Any:
@@ -189,7 +189,7 @@ class Divided(abc.ABC):
 
     @abc.abstractmethod
     def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> Problem:
-        """Return the problem with this matrix; all ranks agree on the options that ``read`` returns."""
+        """Return the problem ``A x = b`` with this matrix A; all ranks agree on the options that ``read`` returns."""
 
     @abc.abstractmethod
     def together(self) -> AbstractContextManager[object]:
@@ -277,7 +277,7 @@ class _Problem(Problem):
 
     @override
     def solution(self, column: int) -> tuple[cl_array.Array, int]:
-        # Only here is a door around the whole solve: ranks have to stay in step, so theirs are between two messages.
+        # After a refused kernel one device solves anew by plain kernels or SciPy; ranks, in step, fall back between messages.
         return door(self.by_scipy if self.options.of_scipy else None)(super().solution)(column)
 
     @override
@@ -295,7 +295,7 @@ class _Problem(Problem):
 
 
 def join_columns(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, dtype: np.dtype[Any], *, on_device: bool) -> Any:
-    """Return device vectors of n entries as the columns of a matrix, on the device or NumPy's."""
+    """Return device vectors of n entries as the columns of a dense matrix, on the device or NumPy's."""
     if on_device:
         return side_by_side(queue, columns, n, dtype)
     return np.stack([copy_to_host(column, queue) for column in columns], axis=1) if columns else np.zeros((n, 0), dtype)
@@ -349,7 +349,7 @@ def copy_vector(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[
 
 
 def place_of_solution(A: Any, operands: dict[str, Any]) -> cl.CommandQueue:
-    """Return the queue on which the system of the operands is solved.
+    """Return the queue on which the linear system of the operands is solved.
 
     Raises
     ------

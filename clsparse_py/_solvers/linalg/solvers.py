@@ -91,7 +91,7 @@ def cg(
     """
 
     def read() -> Options:
-        """Return the options of the solver, checked."""
+        """Return the options of `cg`, checked."""
         method = krylov_cg.cg_one_reduction if one_reduction else krylov_cg.cg
         return Options.check(
             "cg", method, functools.partial(scipy.sparse.linalg.cg, atol=atol),
@@ -155,7 +155,7 @@ def bicgstab(
     """
 
     def read() -> Options:
-        """Return the options of the solver, checked."""
+        """Return the options of `bicgstab`, checked."""
         return Options.check(
             "bicgstab", krylov_bicgstab.bicgstab, functools.partial(scipy.sparse.linalg.bicgstab, atol=atol),
             rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
@@ -230,7 +230,7 @@ def gmres(
     kind = "legacy" if callback_type is None else callback_type
 
     def read() -> Options:
-        """Return the options of the solver, checked."""
+        """Return the options of `gmres`, checked."""
         if kind not in ("x", "pr_norm", "legacy"):
             raise ValueError(f"callback_type: must be 'x', 'pr_norm' or 'legacy', is {callback_type!r}")
         columns = 20 if restart is None else check_positive("restart", restart)
@@ -314,7 +314,7 @@ def minres(
     """
 
     def read() -> Options:
-        """Return the options of the solver, checked."""
+        """Return the options of `minres`, checked."""
         method = None if show or check else krylov_minres.minres
         return Options.check(
             "minres", method, functools.partial(scipy.sparse.linalg.minres, shift=shift, show=show, check=check),

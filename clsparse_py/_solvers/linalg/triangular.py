@@ -30,7 +30,7 @@ def _by_scipy(
     overwrite_b: bool = False,  # noqa: ARG001 - neither is
     unit_diagonal: bool = False,
 ) -> Any:
-    """Return the solution by SciPy's `spsolve_triangular`, which expects the other triangle to be empty."""
+    """Return the solution of a triangular system by SciPy's `spsolve_triangular`, which needs the other triangle to be empty."""
     part = (scipy.sparse.tril if lower else scipy.sparse.triu)(on_host(A), format="csr")
     return by_scipy(scipy.sparse.linalg.spsolve_triangular, part, b, lower, unit_diagonal=unit_diagonal)
 
@@ -111,7 +111,7 @@ def spsolve_triangular(
     if right.size == 0:
         return array_on(queue, np.zeros(right.shape, dtype)) if isinstance(b, cl_array.Array) else np.zeros(right.shape, dtype)
     rows.require_valid()
-    # Convert the values alone: the structure, to which the levels belong, stays the same.
+    # Convert the factor's values alone: the structure, which keeps the levels of its rows, stays the same.
     has_dtype = rows.dtype == dtype
     factor = rows if has_dtype else rows.with_values(convert(queue, "A", rows.data, dtype))
     solve = make_solver(queue, factor, upper=not lower, unit=unit_diagonal)
