@@ -15,8 +15,8 @@ void ${name}(
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     ulong at = 0;
     for (ulong row = begin; row < end; row += step) {
-        // Entries before `at` lie in earlier rows. A search for a row's beginning doubles its steps, then bisects; the first
-        // row's search bisects all entries.
+        // Entries before `at` lie in earlier rows: a search for a row's beginning doubles its steps from `at` on, then bisects.
+        // The search for the beginning of a work-item's first row bisects all entries.
         ulong reach = row == begin ? n_entries : 1;
         for (; at + reach <= n_entries && (ulong)rows[at + reach - 1] < row; reach *= 2)
             at += reach;

@@ -16,7 +16,7 @@ void ${name}(global const ulong *restrict cuts, global const T *restrict partial
     const uint me = get_local_id(0);
     const ulong part = get_group_id(0), segment = cuts[part];
     const bool is_last = part > 0 && (part == get_num_groups(0) - 1 || cuts[part + 1] != segment);
-    // The first part with a sum of the segment: earlier parts have smaller cuts.
+    // `first` becomes the first part with a partial sum of the segment: earlier parts have smaller cuts.
     ulong first = part, low = 0;
     if (is_last && cuts[part - 1] == segment)
         while (low < first) {
@@ -30,7 +30,7 @@ void ${name}(global const ulong *restrict cuts, global const T *restrict partial
     for (ulong p = is_last ? first + me : part + 1; p <= part; p += ${work_group})
         sum = ADD(sum, partial[p]);
     const T before = group_before(box, sum);
-    // The index exists for the first part, too: a compiler reads the entry whatever the condition says (quirk 42).
+    // Index `to` lies inside `out` for the first part, too: a compiler reads out[to] whatever the condition says (quirk 42).
     const ulong to = max(segment, (ulong)1) - 1;
     if (is_last && me == ${work_group - 1})
         out[to] = (TARGET)(ADD((T)(out[to]), ADD(before, sum)));

@@ -19,7 +19,7 @@ void ${name}(
     const ulong run = get_global_id(0);
     if (run >= n_runs)
         return;
-    // The last segment that begins at or before the run.
+    // Bisection for the last segment that begins at or before this work-item's run.
     long low = 0, high = n_segments - 1;
     while (low < high) {
         const long middle = low + (high - low + 1) / 2;

@@ -43,7 +43,7 @@ void merge_runs(
     RUN_ARGUMENTS const long n_runs, const long begin, const long end, CONST_ELEMENTS(x), ELEMENTS(target), ELEMENTS(spare))
 {
     const uint rounds = rounds_of(n_runs);
-    // A round moves all elements to the other array: the first array is chosen so that the last round writes to `target`.
+    // A merge round moves all elements to the other of two arrays: the first array is chosen so that the last one is `target`.
 % if given_runs:
     if (rounds == 0)
         for (long k = begin; k < end; ++k)
@@ -76,7 +76,7 @@ void merge_runs(
 }
 
 % if ranges == "segments":
-// The first segment that begins at or behind a position.
+// The index of the first segment that begins at or behind a position in the array of elements.
 long first_behind(global const I *bounds, const long n_segments, const long position)
 {
     long low = 0, high = n_segments;

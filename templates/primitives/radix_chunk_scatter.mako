@@ -64,7 +64,7 @@ void ${name}(
     const ${word} lower = (${word})(((ulong)1 << shift) - 1);
 % endif
 % if source == "rows":
-    // The last row that begins at or before the chunk.
+    // Bisection for the last row that begins at or before the chunk of entries.
     long row = 0, after = n_rows;
     while (row + 1 < after) {
         const long middle = (row + after) / 2;

@@ -21,7 +21,7 @@ void ${name}(const ulong n_tiles, global I *restrict counts)
     const ulong digit = get_group_id(0);
     global I *of_digit = counts + digit * n_tiles;
     I before = 0;
-    // Adjacent work-items read adjacent counts: a step takes `work_group * items` of them.
+    // Adjacent work-items read adjacent digit counts: a step of the loop takes `work_group * items` counts.
     for (ulong first = 0; first < n_tiles; first += ${work_group * items}) {
         const ulong mine = first + me * ${items};
 % for i in range(items):

@@ -15,7 +15,7 @@ Result        deterministic: a segment is always summed in the same order
 </%doc>
 #include "range_sum.cl"
 
-// The first segment whose beginning stands at step `target` of the path of beginnings and entries, or later.
+// The first segment whose beginning stands at step `target` of the merge path of segment beginnings and entries, or later.
 ulong segment_at(const ulong target, const ulong n_segments, global const I *segment_ptr)
 {
     ulong low = 0, high = n_segments;
@@ -61,7 +61,7 @@ void ${name}(
     ulong segment = segment_at(path_begin, n_segments, segment_ptr);
     const ulong segment_end = segment_at(path_end, n_segments, segment_ptr), end = path_end - segment_end;
     ulong i = path_begin - segment;
-    // The end of the rest of a segment that an earlier part began.
+    // The end, in this part, of the rest of a segment that began in an earlier part.
     const ulong rest_end = segment < segment_end ? (ulong)segment_ptr[segment] : end;
 % if step == "scan":
     T carry = ZERO;

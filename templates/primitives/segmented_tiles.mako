@@ -33,7 +33,7 @@ void ${name}(
     const ulong begin = part * ${work_group * items} - first;
     const ulong end = min((part + 1) * ${work_group * items}, n + n_segments) - last;
     const uint n_valid = (uint)(end - begin), n_heads = (uint)(last - first);
-    // All loads are in flight before the first is used.
+    // All loads of a work-item's entries are in flight before the first loaded entry is used.
     if (n_valid == ${work_group * items}) {
 % for i in range(items):
         const T x_${i} = LOAD(source, begin + (me + ${i * work_group}));
