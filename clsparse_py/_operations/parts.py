@@ -35,7 +35,7 @@ def power_of_two_at_most(n: int) -> int:
 def cut_into_parts(
     queue: cl.CommandQueue, indptr: cl_array.Array, n_rows: int, nnz: int, step: int, row_weight: int, slack: int
 ) -> tuple[int, list[cl_array.Array]]:
-    """Cut A into parts, and return their number and their beginnings: arrays of rows, of entries, and of marks of cut rows.
+    """Cut A into parts of equal work; return their number, and arrays of the parts' first rows, first entries and cut-row marks.
 
     The parameters are the parameters of `enqueue_partition`.
     """
@@ -89,7 +89,7 @@ def list_cut_rows(
     order = np.argsort(~is_long, kind="stable")
 
     def upload(values: np.ndarray[Any, Any]) -> cl_array.Array:
-        """Return the numbers of the cut rows as a device array, those of long rows first."""
+        """Return an array with a number for each cut row as a device array, the numbers of rows of many pieces first."""
         return from_host(queue, np.ascontiguousarray(values[order], dtype=index), copy=True)
 
     most = int((ends - begins).max()) + 1
@@ -119,19 +119,19 @@ class Combine(ProductKernel):
     def legal(
         cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int = 64, lanes: int = 32, columns: int = 1
     ) -> Combine:
-        """Return the legal record nearest to a work-group, lanes and columns."""
-        # Lanes exchange through local memory: those of a row are `columns` apart.
+        """Return the legal parameters of the kernel that adds pieces of cut rows, nearest to a work-group, lanes and columns."""
+        # Lanes that share a row exchange sums through local memory, as the lanes of a row are `columns` apart.
         record = cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns, lanes)
         return record._of(min(work_group, device.max_work_group))
 
     def _of(self, work_group: int) -> Self:
-        """Return the record with at most ``work_group`` work-items in a work-group."""
+        """Return the parameters of the kernel that adds pieces of cut rows, with at most ``work_group`` work-items."""
         work_group = power_of_two_at_most(max(work_group, 1))
         columns = min(self.columns, work_group)
         return replace(self, work_group=work_group, columns=columns, lanes=min(self.lanes, work_group // columns))
 
     def groups(self, n_columns: int, n_long: int, n_cut: int) -> int:
-        """Return the number of work-groups for ``n_cut`` cut rows, of which ``n_long`` have many pieces."""
+        """Return the number of work-groups that add the pieces of ``n_cut`` cut rows, of which ``n_long`` have many pieces."""
         rows = self.work_group // self.columns
         return -(-n_columns // self.columns) * (-(-n_long * self.lanes // rows) + -(-(n_cut - n_long) // rows))
 
@@ -165,7 +165,7 @@ def add_later_pieces(
     n_columns: int = 1,
     y_strides: tuple[int, int] = (1, 1),
 ) -> None:
-    """Record the launch that adds later pieces to their rows.
+    """Record the launch that adds the sums of later pieces of cut rows to the rows of y.
 
     Parameters
     ----------

@@ -99,7 +99,7 @@ class Sampled(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
-        """Return the record for rows of ``n_inner`` values; single values are loaded if OpenCL has no vectors of the dtype."""
+        """Return the parameters of SDDMM's kernel for rows of X of ``n_inner`` values; vectors are loaded if OpenCL has them."""
         limits = Thresholds.of(device)
         group = 1 if device.lanes_are_loops else 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
         items = vector_items(device, arithmetic.result)
@@ -162,7 +162,7 @@ class SampledByTeams(Sampled):
 
     @classmethod
     def of(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
-        """Return the record for rows of ``n_inner`` values that begin at multiples of a vector; None if teams do not suit."""
+        """Return the parameters of SDDMM's kernel by teams of lanes, for aligned rows of ``n_inner`` values; None if unsuited."""
         usual = Sampled.legal(device, arithmetic, n_inner, "aligned")
         if usual.loads == "single" or n_inner % usual.items or not n_inner:
             return None
@@ -173,7 +173,7 @@ class SampledByTeams(Sampled):
             lanes *= 2
         if vectors > limits.max_vectors * lanes:
             return None
-        # Lanes of teams that take rows exchange their numbers of turns, in a whole sub-group.
+        # Teams of lanes that take rows exchange their numbers of turns within a whole sub-group.
         width = device.portability.lane_width if by_rows and lanes > 1 else lanes
         portability = replace(device.portability.at_most(width), load_once="plain")
         return cls(
@@ -200,7 +200,7 @@ class SampledByTeams(Sampled):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        # The kernel takes vectors alone, which complex numbers have none of: float32 stands for them.
+        # SDDMM's kernel by teams of lanes loads vectors, which complex numbers have none of: float32 stands for them.
         for types in (arithmetic, Arithmetic("float32", "float32", arithmetic.index)):
             for variant, by_rows in (("", False), ("rows", True)):
                 record = cls.of(device, types, 4 * vector_items(device, types.result), by_rows=by_rows)
@@ -209,7 +209,7 @@ class SampledByTeams(Sampled):
 
 
 def vector_items(device: Device, result: np.dtype[Any]) -> int:
-    """Return the number of adjacent values that a work-item takes at a time."""
+    """Return the number of adjacent values of a row of X that a work-item of SDDMM's kernel takes at a time."""
     return min(max(Thresholds.of(device).vector_bytes // result.itemsize, 1), 16)
 
 
@@ -222,7 +222,7 @@ def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
 
 
 def _is_aligned(X: cl_array.Array, axis: int, vector: int) -> bool:
-    """Return whether the rows or columns of X begin at multiples of ``vector`` bytes; False for memory of the host."""
+    """Return whether a dense matrix's rows or columns begin at multiples of ``vector`` bytes; False for memory of the host."""
     is_multiple = X.offset % vector == 0 and (X.strides[axis] % vector == 0 or X.shape[axis] < 2)
     memory = X.base_data
     return is_multiple and isinstance(memory, cl.MemoryObjectHolder) and not memory.flags & cl.mem_flags.USE_HOST_PTR
@@ -281,7 +281,7 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
 
 
 def _to_device(M: Matrix, name: str, operand: Any) -> cl_array.Array:
-    """Return a dense operand as an array on the device, checked."""
+    """Return a dense operand of SDDMM as a device array, after checks of its dtype, dimensions and context."""
     on_device = isinstance(operand, cl_array.Array)
     values: Any = operand if on_device else np.asarray(operand)
     if name_of(values.dtype) not in OPENCL_TYPES:
@@ -313,7 +313,7 @@ class _Sampling(Repeating):
         self._launches: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]] = {}
 
     def sample(self, M: Matrix, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
-        """Return the products of rows of X and columns of Y at the places of M; a row and a column have adjacent values."""
+        """Return SDDMM's products of rows of X and columns of Y at the places of M; rows and columns have adjacent values."""
         queue = M.queue
         kind = X.shape, X.dtype, X.offset, X.strides, Y.dtype, Y.strides, _are_aligned(describe(queue.device), X, Y)
         product, dtype = self._launches.get(kind) or self._prepare(M, X, Y, kind)
@@ -325,7 +325,7 @@ class _Sampling(Repeating):
         return values
 
     def _prepare(self, M: Matrix, X: cl_array.Array, Y: cl_array.Array, kind: Hashable) -> tuple[DenseProduct, np.dtype[Any]]:
-        """Return the launch of a kind of product, or none if M has no entries, and the dtype of the result; keep both."""
+        """Return and keep SDDMM's launch for operands of a kind, or none if M has no entries, and the dtype of the result."""
         queue, n, n_rows, n_inner = M.queue, M.nnz, *X.shape
         arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
         require_results(queue, f"{X.dtype} times {Y.dtype}", arithmetic.result)

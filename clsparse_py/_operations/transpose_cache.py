@@ -53,7 +53,7 @@ class MemoryReport(Shown):
 
     @property
     def bytes(self) -> int:
-        """Bytes of all entries of the report."""
+        """Bytes of device memory of all entries of the report."""
         return sum(n for _, n, _ in self.entries)
 
     @property
@@ -69,14 +69,14 @@ def report_memory(
     A: Matrix | None,
     cached_matrices: Mapping[str, tuple[Matrix | None, str]],
 ) -> MemoryReport:
-    """Return the memory that an array holds: its own arrays, cached matrices, and the permutation that A's structure keeps.
+    """Return a report of a sparse array's device memory: own arrays, cached matrices, and the permutation of a transposition.
 
     An array that serves twice, as the structure of a symmetric pattern does, counts once.
     """
     counted_ids: set[int] = set()
 
     def size(arrays: Iterable[cl_array.Array]) -> int:
-        """Return the bytes of some arrays, without the arrays that were counted before."""
+        """Return the bytes of some device arrays, without the arrays that were counted before."""
         bytes_by_id = {id(array): int(array.nbytes) for array in arrays if id(array) not in counted_ids}
         counted_ids.update(bytes_by_id)
         return sum(bytes_by_id.values())

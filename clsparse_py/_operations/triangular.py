@@ -26,15 +26,15 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["Factor", "LevelSets", "Levels", "Solve", "get_level_sets", "make_solver", "sweep_factors"]
 
-#: Work-items in a work-group on devices other than CPUs.
+#: Work-items in a work-group of the kernels for triangular systems on devices other than CPUs.
 _WORK_GROUP = 256
-#: Rows of a level to a work-item of a GPU above which the level has a launch of its own.
+#: Rows of a level set to a work-item of a GPU, above which a triangular solve gives the level a launch of its own.
 _WIDE = 8
-#: Rows of a level on CPU devices above which the level has a launch of its own.
+#: Rows of a level set on CPU devices, above which a triangular solve gives the level a launch of its own.
 _WIDE_ON_CPU = 4096
-#: Most work-groups to a compute unit of a launch that solves rows.
+#: Most work-groups to a compute unit of a launch that solves rows of a triangular system.
 _SOLVE_GROUPS = 8
-#: Most work-groups to a compute unit of a sweep over the factors.
+#: Most work-groups to a compute unit of a sweep over the entries of incomplete factors.
 _SWEEP_GROUPS = 16
 
 
@@ -113,7 +113,7 @@ class LevelSets:
 def make_solver(
     queue: cl.CommandQueue, A: Matrix, *, upper: bool, unit: bool
 ) -> Callable[[cl_array.Array, cl_array.Array], None]:
-    """Return the function that enqueues ``x = T^-1 b`` for b and x of n entries, or of n x columns, row by row.
+    """Return a function that enqueues ``x = T^-1 b``, T triangular, for b and x of n entries, or of n x columns, row by row.
 
     Parameters
     ----------
@@ -132,14 +132,14 @@ def make_solver(
     sets, chain = get_level_sets(A, upper), Chain(queue)
     parts = A.indptr, A.indices, A.data
     for part in parts:
-        # The host waits for the arrays once, as each solution would wait again.
+        # The host waits for the arrays of A once, as each solution of a triangular system would wait again.
         for event in part.events:
             event.wait()
     built, record = chain.build(Solve(_work_group_of(chain.device), name_of(A.indptr.dtype), A.dtype.name, upper, unit))
     n, max_groups = A.shape[0], chain.device.compute_units * _SOLVE_GROUPS
 
     def solve(b: cl_array.Array, x: cl_array.Array) -> None:
-        """Enqueue ``x = T^-1 b``, level by level."""
+        """Enqueue ``x = T^-1 b`` for the triangular T, level by level."""
         columns, launches = b.size // n, Chain(queue)
         for first, last, widest in sets.launches:
             groups = 1 if last - first > 1 else min(-(-widest * columns // record.work_group), max_groups)
@@ -150,7 +150,7 @@ def make_solver(
 
 
 def get_level_sets(A: Matrix, upper: bool) -> LevelSets:
-    """Return the level sets that A's structure keeps; found at the first call, with one read."""
+    """Return the level sets of a triangular A, which its structure keeps; they are found at the first call, with one read."""
     queue, indices, indptr = A.queue, A.indices, A.indptr
     return A.structure.get_plan((LevelSets, upper), lambda: _find_level_sets(queue, indices, indptr, upper))
 
@@ -167,7 +167,7 @@ def _find_level_sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl
     max_narrow = _WIDE_ON_CPU if chain.device.lanes_are_loops else _WIDE * work_group
     lengths = np.bincount(levels)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    # A launch begins before and behind each wide level.
+    # A launch of a triangular solve begins before and behind each wide level.
     is_wide = lengths > max_narrow
     begins = np.flatnonzero(np.r_[True, is_wide[1:] | is_wide[:-1], True])
     launches = [(int(first), int(last), int(lengths[first:last].max())) for first, last in itertools.pairwise(begins)]
@@ -178,7 +178,7 @@ def _find_level_sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl
 
 
 def sweep_factors(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, sweeps: int, *, hermitian: bool) -> cl_array.Array:
-    """Return the values of incomplete factors after some sweeps, in the pattern of A.
+    """Return the values of incomplete factors (ILU or IC) after some sweeps, in the pattern of A.
 
     Parameters
     ----------
@@ -211,5 +211,5 @@ def sweep_factors(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, swee
 
 
 def _work_group_of(device: Device) -> int:
-    """Return the number of work-items in a work-group: one on CPU devices, where a work-item is a core's loop."""
+    """Return the work-group size of kernels for triangular systems: 1 on CPU devices, where a work-item is a core's loop."""
     return 1 if device.lanes_are_loops else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1

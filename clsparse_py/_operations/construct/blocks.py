@@ -27,7 +27,7 @@ from clsparse_py._run.recording import run
 
 __all__ = ["BLOCK_PAIR", "Block", "BlockAlone", "BlockEntries", "BlockRow", "BlockRows", "stack"]
 
-#: Number of entries of a block without neighbours that a work-item copies at a time.
+#: Number of entries that a work-item copies at a time from a sparse block that stands alone in its row of blocks.
 _ITEMS = 4
 #: Kind of a row of blocks: its number of rows, and the blocks' numbers of entries and first columns.
 _RowKind = tuple[int, tuple[tuple[int, int], ...]]
@@ -41,7 +41,7 @@ class BlockRows(OfStructure):
     template = "construct/block_rows"
 
 
-#: Loop that writes the row pointers of two blocks side by side.
+#: Loop that writes the row pointers of two sparse blocks that stand side by side.
 BLOCK_PAIR = declare_loop(
     "construct/block_pair",
     "Row pointers of two sparse matrices that stand side by side, from row_begin on, and of one row more, the end; base: how "
@@ -106,12 +106,12 @@ class BlockRow(NamedTuple):
 
     @property
     def kind(self) -> _RowKind:
-        """The number of rows, and the blocks' numbers of entries and first columns: the key of recordings."""
+        """Key by which launches for a row of blocks are recorded: its number of rows, its blocks' entries and first columns."""
         return self.n_rows, tuple([(block.indices.size, block.column) for block in self.blocks])
 
 
 def stack(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any], dtype: np.dtype[Any]) -> Parts:
-    """Return the parts of a matrix made of rows of blocks, one below the other. Entries of a row keep their order.
+    """Return data, indices and indptr of a matrix made of rows of blocks, one below the other. Entries of a row keep their order.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def stack(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any]
 
 
 def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> dict[str, Built]:
-    """Build the kernels that rows of one, two and more (3) blocks need, all before one of them is enqueued."""
+    """Build the kernels that copy rows of one, two and more (3) sparse blocks into a matrix, all before one is enqueued."""
     group, name, value_bytes = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
     records: dict[str, Parameters] = {}
     if 1 in blocks:
@@ -156,12 +156,12 @@ def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blo
 def _enqueue_rows(
     chain: Chain, data: cl_array.Array, indices: cl_array.Array, indptr: cl_array.Array, *parts_and_rows: Any
 ) -> None:
-    """Enqueue the kernels for all rows of blocks; arguments are the parts of all blocks, then the kinds of the rows."""
+    """Enqueue the kernels that copy all rows of blocks into a matrix; arguments: all blocks' arrays, then the rows' kinds."""
     *parts, rows = parts_and_rows
     kernels = _build_kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
     result, first_row, first_entry, first_block, i = (data, indices, indptr), 0, 0, 0, 0
     while i < len(rows):
-        # One launch copies two blocks that have no neighbours.
+        # One launch copies two sparse blocks, one below the other, that stand alone in their rows of blocks.
         n_taken = 2 if all(len(blocks) == 1 for _, blocks in rows[i : i + 2]) and i + 1 < len(rows) else 1
         taken_rows = rows[i : i + n_taken]
         n_blocks = sum(len(blocks) for _, blocks in taken_rows)
@@ -184,7 +184,7 @@ def _enqueue_row(
     first_row: int,
     first_entry: int,
 ) -> None:
-    """Enqueue the kernels for a row of two or more blocks, from a first row and a first entry of the result on."""
+    """Enqueue the kernels that copy a row of two or more sparse blocks into a matrix, from its ``first_row`` on."""
     n_rows, blocks = row
     data, indices, indptr = result
     of_index, begin = indptr.dtype.type, np.uint64(first_row)
@@ -193,7 +193,7 @@ def _enqueue_row(
     if len(blocks) == 2:
         left_pointers, right_pointers = pointers
         chain.launch_spread(kernels["pair"], n_rows + 1, base, begin, left_pointers, right_pointers, indptr)
-        # Left entries stand behind the right block's earlier rows, right entries behind the left block's same row, too.
+        # Entries of the left block stand behind the right block's earlier rows, right entries behind the left block's same row.
         shifts = [(right_pointers, 0), (left_pointers, 1)]
     else:
         offsets = chain.scratch(n_rows * len(blocks), indptr.dtype)
@@ -219,11 +219,11 @@ def _enqueue_alone(
     first_row: int,
     first_entry: int,
 ) -> None:
-    """Enqueue the copy of one block, or of two blocks one below the other, that have no neighbours in their rows."""
+    """Enqueue the copy of one sparse block, or of two, one below the other, that stand alone in their rows of blocks."""
     data, indices, indptr = result
     lengths, columns = zip(*(blocks[0] for _, blocks in rows), strict=True)
     n_all, n_pointers = sum(lengths), sum(n_rows for n_rows, _ in rows) + 1
-    # The driver copies many entries faster than the kernel, which then writes row pointers alone.
+    # The driver copies a block's many entries faster than the kernel, which then writes row pointers alone.
     limits = Thresholds.of(chain.device)
     copied = not chain.device.lanes_are_loops and n_all > limits.max_moved and not any(columns)
     n_moved = 0 if copied else n_all

@@ -59,7 +59,7 @@ class Diagonal(NamedTuple):
 def from_diagonals(
     queue: cl.CommandQueue, diagonals: Sequence[Diagonal], values: cl_array.Array, n_rows: int, index: np.dtype[Any]
 ) -> Parts:
-    """Return the parts of a matrix with the given diagonals, in canonical format.
+    """Return data, indices and indptr of a matrix with the given diagonals, in canonical format.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class Kron(OfStructure):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the product's values and of the computation."""
+        """The dtype of the Kronecker product's values, in which they are computed."""
         return np.result_type(self.a, self.b)
 
     @property

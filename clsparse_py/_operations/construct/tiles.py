@@ -33,7 +33,7 @@ class Thresholds(thresholds.Thresholds):
 
 
 def work_group_of(device: Device) -> int:
-    """Return the work-group size of kernels by tiles: one on CPU devices, whose work-items take long tiles."""
+    """Return the work-group size of kernels that take tiles of entries: 1 on CPU devices, where a work-item takes a long tile."""
     return 1 if device.lanes_are_loops else min(128, device.max_work_group)
 
 

@@ -35,7 +35,7 @@ __all__ = [
     "compare_with_sparse",
 ]
 
-#: Python's symbols of the comparisons, by operator.
+#: Python's symbols of the comparison operators, by the operators' names.
 _SYMBOLS = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": ">"}
 
 
@@ -93,19 +93,19 @@ def compare_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
 
 
 def _negate(operator: str) -> str:
-    """Return the comparison that holds where another comparison does not."""
+    """Return the name of the comparison operator that holds where another one does not: "le" for "gt"."""
     opposite = OPERATORS[operator].opposite
     return opposite or next(candidate.name for candidate in OPERATORS.values() if candidate.opposite == operator)
 
 
 def _warn(subject: str, operator: str, opposite: str) -> None:
-    """Warn, as SciPy does, that a comparison is True nearly everywhere, and name the opposite one."""
+    """Warn, as SciPy does, that a comparison with a sparse matrix is True nearly everywhere, and name the opposite comparison."""
     text = f"Comparing {subject} {_SYMBOLS[operator]} is inefficient. Try using {_SYMBOLS[opposite]} instead."
     warn(text, scipy.sparse.SparseEfficiencyWarning)
 
 
 def _compare(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
-    """Return the matrix of entries for which a comparison with a scalar holds, after duplicates were added up."""
+    """Return the boolean matrix of A's entries for which a comparison with a scalar holds, after duplicates were added up."""
     if isinstance(scalar, (int, np.integer)) and A.dtype.kind in "iub":
         # Integers are compared exactly, in A's dtype: a scalar beyond the dtype's range is replaced by the nearest bound.
         inner = A.dtype
@@ -122,7 +122,7 @@ def _compare(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
 
 
 def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
-    """Return the dtype in which values are compared with a scalar, or with the values of an array.
+    """Return the dtype in which a sparse matrix's values are compared with a scalar, or with the values of an array.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _complement(A: MatrixT) -> MatrixT:
 def _complement_pattern(
     queue: cl.CommandQueue, pattern: tuple[cl_array.Array, ...], shape: tuple[int, int], index: np.dtype[Any]
 ) -> Parts:
-    """Return the parts of the complement of a pattern in canonical format."""
+    """Return data, indices and indptr of the boolean matrix that is True at all places that a canonical matrix does not store."""
     rows, columns = shape
     indptr, indices = pattern
     chain, n = Chain(queue, *pattern), rows * columns - indices.size
@@ -186,7 +186,7 @@ def _complement_pattern(
 
 
 def choose_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
-    """Return the matrix of the maxima or minima of a matrix's values and a scalar.
+    """Return the sparse matrix of the elementwise maxima or minima of a sparse matrix and a scalar.
 
     Warns, as SciPy does, if the result has entries everywhere.
     """
@@ -206,7 +206,7 @@ def choose_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
 
 
 def choose_with_dense(operator: str, A: Matrix, other: Any) -> Any:
-    """Return the maxima or minima of a matrix and a dense operand, as a dense array of the operand's kind.
+    """Return the elementwise maxima or minima of a sparse matrix and a dense operand, as a dense array of the operand's kind.
 
     Parameters
     ----------

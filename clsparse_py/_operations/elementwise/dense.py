@@ -33,7 +33,7 @@ __all__ = [
     "make_dense",
 ]
 
-#: Greatest number of work-items of a work-group that computes values entry by entry.
+#: Greatest work-group size of kernels that apply an operator to a sparse and a dense matrix, entry by entry.
 _WORK_GROUP = 128
 
 #: Rows and columns of the entries of a matrix.
@@ -133,7 +133,7 @@ def _layout_arguments(array: cl_array.Array) -> tuple[np.int64, ...]:
 
 
 def combine_dense(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
-    """Return the results of an operator on the values of two dense matrices of one shape.
+    """Return the dense matrix of an elementwise operator's results on two dense matrices of one shape.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def combine_dense(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: c
 
 
 def combine_with_dense(queue: cl.CommandQueue, operator: str, matrix: cl_array.Array, other: Any) -> Any:
-    """Return the results of an operator on a dense matrix and a dense operand, of the operand's kind.
+    """Return an elementwise operator's results on a dense device matrix and a dense operand, as a NumPy or device array like it.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def combine_with_dense(queue: cl.CommandQueue, operator: str, matrix: cl_array.A
 def combine_at_entries(
     queue: cl.CommandQueue, operator: str, data: cl_array.Array, coordinates: Coordinates, dense: cl_array.Array
 ) -> cl_array.Array:
-    """Return the results of an operator on the values of entries and the values of a dense matrix at the entries' places.
+    """Return an elementwise operator's results on a sparse matrix's stored values and a dense matrix's values at the same places.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def combine_outer(
     index: Any,
     of_row: bool,
 ) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Return values, rows and columns of an operator's results on a sparse row or column, repeated for all of a dense matrix.
+    """Return values, rows and columns of an elementwise operator's results on a dense matrix and a repeated sparse row or column.
 
     Parameters
     ----------

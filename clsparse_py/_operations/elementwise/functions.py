@@ -24,7 +24,7 @@ def _define_method(name: str) -> Callable[[Any], Any]:
     """Return the method that applies a function of `UFUNCS` to the stored values of a matrix."""
 
     def method(self: Any) -> Any:
-        """Return the matrix of the function's values, which ``__doc__`` describes."""
+        """Return the matrix of a function of `UFUNCS`, such as the sine, of each stored value; ``__doc__`` is replaced below."""
         return self._map_summed_values(name)
 
     method.__name__, method.__qualname__ = name, f"Functions.{name}"
@@ -153,23 +153,23 @@ class Functions(Matrix):
         return self._map_values("imag")
 
     def _map_values(self, operation: str) -> Self:
-        """Return the matrix of an operation's results on the stored values, duplicates among them."""
+        """Return the matrix of a unary operation's results on the stored values, duplicates among them."""
         self.require_valid()
         return self.with_values(map_values(self.queue, self.data, operation))
 
     def _map_summed_values(self, operation: str) -> Self:
-        """Return the matrix of an operation's results on the stored values, after duplicates were added up."""
+        """Return the matrix of a unary operation's results on the stored values, after duplicates were added up."""
         summed = canonical_of(self, self.dtype)
         return summed.with_values(map_values(self.queue, summed.data, operation))
 
     def _own_values(self) -> cl_array.Array:
-        """Return a copy of the array of stored values."""
+        """Return a copy of the device array of the matrix's stored values."""
         self.require_valid()
         return copied(self.queue, "values of the result", self.data)
 
 
 def _power(queue: cl.CommandQueue, values: cl_array.Array, n: Any, result: np.dtype[Any]) -> cl_array.Array:
-    """Return the n-th powers of values, of a given dtype; by the same special functions as in NumPy, where they are exact."""
+    """Return the n-th powers of values in a given dtype; by square, reciprocal or square root if n is 2, -1 or 0.5, as NumPy."""
     is_same_dtype = values.dtype == result
     if n == 2 and is_same_dtype:
         return map_values(queue, values, "square")

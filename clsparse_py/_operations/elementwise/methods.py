@@ -109,7 +109,7 @@ class Elementwise(Functions):
     def multiply(self, other: Any) -> Any: ...
 
     def multiply(self, other: Any) -> Any:
-        """Return the product entry by entry with a sparse or dense matrix or a scalar.
+        """Return the elementwise product of this matrix with a sparse or dense matrix or a scalar.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Elementwise(Functions):
     __rmul__ = __mul__
 
     def _multiply_repeated(self, other: Any) -> Any:
-        """Return the elementwise product with a sparse operand of another shape; one of both is repeated along an axis."""
+        """Return the elementwise product with a sparse operand of another shape; A or the operand is repeated along an axis."""
         B = other if isinstance(other, Elementwise) and len(other.shape) == 2 else self._from_scipy(_as_matrix(other))
         rows, columns = self.shape
         if B.shape == (1, 1):
@@ -260,7 +260,7 @@ class Elementwise(Functions):
         return self._choose("minimum", other)
 
     def _choose(self, operator: str, other: Any) -> Any:
-        """Return `maximum` or `minimum` with ``other``, as ``operator`` says."""
+        """Return the elementwise `maximum` or `minimum` of A and ``other``, as ``operator`` says."""
         self.require_valid()
         if is_scalar(other):
             return choose_with_scalar(operator, self, scalar_of("other", other))
@@ -347,7 +347,7 @@ class Elementwise(Functions):
                 return operator == "ne"
             self.require_valid()
             return compare_with_sparse(operator, self, self._require_same_shape(other))
-        # NumPy makes an array of a list, and an array of one object of other operands, as in SciPy.
+        # NumPy makes an array of an operand that is a list, and an array of one object of other operands, as in SciPy.
         dense = dense_operand(self.context, other)
         if dense is None:
             return NotImplemented
@@ -387,7 +387,7 @@ class Elementwise(Functions):
         return dense if isinstance(other, cl_array.Array) else copy_to_host(dense, self.queue)
 
     def _require_broadcastable(self, other: Any) -> Any:
-        """Return a dense operand that broadcasts to this shape; a NumPy array is broadcast.
+        """Return a dense operand that broadcasts to this matrix's shape; a NumPy array is broadcast.
 
         Raises
         ------
@@ -402,7 +402,7 @@ class Elementwise(Functions):
         return np.broadcast_to(dense, self.shape) if isinstance(dense, np.ndarray) else dense
 
     def _dense_copy(self, other: Any, dtype: np.dtype[Any], sign: int) -> cl_array.Array:
-        """Return ``other`` or ``0 - other``, broadcast to this shape, as a new C-contiguous device array."""
+        """Return a dense operand or 0 minus it, broadcast to this matrix's shape, as a new C-contiguous device array."""
         if isinstance(other, np.ndarray):
             host = np.ascontiguousarray(other, dtype)
             return from_host(self.queue, host if sign > 0 else 0 - host, copy=True)

@@ -58,7 +58,7 @@ def dense_operand(context: cl.Context, other: Any) -> Any:
 
 
 def align(queue: cl.CommandQueue, dense: cl_array.Array) -> cl_array.Array:
-    """Return a device array, or a copy, whose values stand at multiples of their size in the buffer, as kernels count values."""
+    """Return a dense device array, or a copy whose values stand at multiples of their size in the buffer, as kernels need."""
     item = dense.dtype.itemsize
     is_aligned = not dense.offset % item and not any(step % item for step in dense.strides)
     return dense if is_aligned else copied(queue, "other", dense)

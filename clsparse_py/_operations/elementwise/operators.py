@@ -26,7 +26,7 @@ _TIMES = operation("times", np.dtype("F"))
 
 
 def _wrap_around(sign: str) -> str:
-    """Return the sum, difference or product of two integers in OpenCL C; it wraps around as in NumPy.
+    """Return the OpenCL C expression of the sum, difference or product of two integers, which wraps around as in NumPy.
 
     C does not define overflow of signed integers: a compiler may assume that a product of nonzero numbers is nonzero, and then a
     kernel counts an entry that another kernel does not write.
@@ -65,18 +65,18 @@ class Operator:
     integer: str = ""
 
     def expression(self, dtype: np.dtype[Any]) -> str:
-        """Return the operator's value for two values of a dtype, in OpenCL C."""
+        """Return the OpenCL C expression of an elementwise operator on two values ``a`` and ``b`` of a dtype."""
         kinds = {"b": self.boolean, "c": self.complex}
         if self.integer:
             kinds |= dict.fromkeys("iu", self.integer)
         return kinds.get(dtype.kind, self.number)
 
     def on_arrays(self, a: Any, b: Any) -> Any:
-        """Return the operator's values for two NumPy arrays."""
+        """Return an elementwise operator's results on two NumPy arrays."""
         return getattr(np, self.name, self.of_scipy)(a, b)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the dtype of the result for two values of a dtype."""
+        """Return the dtype of an elementwise operator's results on values of a dtype: booleans for comparisons."""
         return np.dtype(bool) if self.compares else dtype
 
 
@@ -107,11 +107,11 @@ def _define_extreme(name: str) -> Operator:
 
 
 def _compare_signed(comparison: Operator, *, is_left: bool) -> Operator:
-    """Return the comparison of a signed with an unsigned integer, both as uint64; the signed integer is the left or right one."""
+    """Return the operator that compares a signed integer, the left or right operand, with an unsigned one, both as uint64."""
     signed, holds = ("a", comparison.of_scipy(-1, 0)) if is_left else ("b", comparison.of_scipy(0, -1))
 
     def of_arrays(a: Any, b: Any) -> Any:
-        """Compare two NumPy arrays of uint64, of which one holds signed integers."""
+        """Compare two NumPy arrays of uint64, of which one holds the bits of signed integers."""
         return np.where((a if is_left else b).view(np.int64) < 0, holds, comparison.of_scipy(a, b))
 
     expression = f"(long){signed} < 0 ? {int(holds)} : ({comparison.number})"
@@ -160,11 +160,11 @@ class Unary:
     of_numpy: Callable[[Any], Any] | None = None
 
     def on_arrays(self, values: Any) -> Any:
-        """Return the operation's results for a NumPy array."""
+        """Return the results of a function of one value, such as the sine, on a NumPy array."""
         return (self.of_numpy or getattr(np, self.name))(values)
 
     def expression(self, dtype: np.dtype[Any]) -> str:
-        """Return the operation's value for a value of a dtype, in OpenCL C."""
+        """Return the OpenCL C expression of a function of one value ``a`` of a dtype; "" if there is none."""
         return {"i": self.signed, "f": self.real, "c": self.complex}.get(dtype.kind, self.unsigned)
 
 
@@ -195,7 +195,7 @@ UNARY: dict[str, Unary] = {
     for row in (
         Unary("positive", "a", "a", "a", "a"),
         Unary("negative", "-a", "-a", "-a", "-a"),
-        # The negative of 0 is 0, not -0.
+        # The operation "from_zero" is 0 - a: the negative of 0 is 0, not -0.
         Unary("from_zero", "-a", "-a", "0 - a", "(T)(0) - a"),
         Unary("absolute", "(T)abs(a)", "a", "fabs(a)", "hypot(a.x, a.y)"),
         Unary("conjugate", "a", "a", "a", "(T)(a.x, -a.y)"),
@@ -208,7 +208,7 @@ UNARY: dict[str, Unary] = {
 
 
 def _helper_lines(expression: str, dtype: np.dtype[Any]) -> list[str]:
-    """Return the includes, in OpenCL C, that an expression for values of a dtype needs."""
+    """Return the OpenCL C lines that include the complex functions or the integer power that an operator's expression calls."""
     if "complex_" in expression:
         real = {"complex64": "float", "complex128": "double"}[dtype.name]
         return [f"#define REAL {real}", '#include "complex_functions.cl"']
@@ -216,7 +216,7 @@ def _helper_lines(expression: str, dtype: np.dtype[Any]) -> list[str]:
 
 
 def operation_lines(a: str, inner: str, result: str, expression: str, parameters: str = "const T a, const T b") -> list[str]:
-    """Return the OpenCL C of an operation: the types of values, of the computation and of results, and a function."""
+    """Return the OpenCL C lines of an elementwise operation: types of values, computation and results, and ``operate``."""
     dtypes = [np.dtype(name) for name in (a, inner, result)]
     return [
         *(["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(*dtypes) else []),
@@ -230,7 +230,7 @@ def operation_lines(a: str, inner: str, result: str, expression: str, parameters
 
 
 def lines_of_two(a: str, b: str, result: str, expression: str) -> list[str]:
-    """Return the OpenCL C of an operation on values of two dtypes, which is computed in their common dtype."""
+    """Return the OpenCL C lines of an elementwise operation on values of two dtypes, computed in the common dtype of both."""
     inner = np.result_type(a, b)
     return [
         *operation_lines(a, inner.name, result, expression),

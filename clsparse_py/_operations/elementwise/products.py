@@ -106,7 +106,7 @@ def divide_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
     result = np.dtype(np.float64) if np.can_cast(A.dtype, np.float64) else A.dtype
     inner = np.result_type(result, B.dtype)
     require_results(A.queue, f"{A.dtype} / {B.dtype}", inner)
-    # Duplicates are summed as results are, as in SciPy. The sign of a zero says which infinity it gives.
+    # As in SciPy duplicates are summed in the dtype of the division. The sign of a divisor 0 says which infinity it gives.
     dense = (make_dense(canonical_of(matrix, inner), inner, operator="second") for matrix in (A, B))
     quotients = copy_to_host(combine_dense(A.queue, "divide", *dense), A.queue)
     return quotients if quotients.dtype == result else quotients.real

@@ -25,14 +25,14 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["assemble_canonical", "canonical_of", "canonical_parts", "combine"]
 
-#: Least number of places to a work-item of a CPU device.
+#: Least number of places (rows and entries of two sparse matrices) that a work-item of a CPU device combines.
 _LEAST_SPAN = 11
-#: Work-items to a core of a CPU device: enough that rows of any length balance.
+#: Work-items per core of a CPU device that combine two sparse matrices: enough that rows of any length balance.
 _ITEMS_PER_CORE = 16
 
 
 def combine(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
-    """Return the matrix of an operator's nonzero results on two matrices, in canonical format.
+    """Return the sparse matrix of an elementwise operator's nonzero results on two sparse matrices, in canonical format.
 
     Waits for the device once, for the number of entries.
 
@@ -72,7 +72,7 @@ def combine(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
 
 
 def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
-    """Return the parts of a matrix in canonical format: its own parts if it is canonical.
+    """Return data, indices and indptr of a sparse matrix in canonical format: the matrix's own arrays if it is canonical.
 
     Otherwise duplicates are added up as values of ``dtype``, as SciPy does: two booleans that are True make 2 beside numbers.
     """
@@ -94,19 +94,19 @@ def canonical_of(A: MatrixT, dtype: np.dtype[Any]) -> MatrixT:
 
 
 def assemble_canonical(A: MatrixT, parts: Parts) -> MatrixT:
-    """Return a matrix of A's class, shape and queue, from its parts in canonical format."""
+    """Return a matrix of A's class, shape and queue from data, indices and indptr in canonical format."""
     data, indices, indptr = parts
     return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
 
 
 def _combine_places(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
-    """Return the parts of an operator's result on two large matrices, by chunks or tiles of places as suits the device."""
+    """Compute an elementwise operator's result on two large matrices, by chunks on CPU devices, by tiles on GPUs."""
     combine_places = _combine_by_chunks if chain.device.lanes_are_loops else _combine_by_tiles
     return combine_places(chain, parts, operator, indptr)
 
 
 def _combine_by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
-    """Return the parts of an operator's result, of which a work-item computes a long chunk of places: for CPU devices."""
+    """Compute an elementwise operator's result on two matrices; a work-item takes a long chunk of rows and entries: for CPUs."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     types = name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator
     (count, _), (fill, _) = chain.build(Union(1, *types, "count")), chain.build(Union(1, *types, "fill"))
@@ -124,11 +124,11 @@ def _combine_by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator
 
 
 def _combine_by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
-    """Return the parts of an operator's result, of which a work-group computes a tile of places: for GPUs."""
+    """Compute an elementwise operator's result on two matrices; a work-group takes a tile of rows and entries: for GPUs."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     index, queue, n_rows = a_indptr.dtype, chain.queue, indptr.size - 1
     n_places = n_rows + a_indices.size + b_indices.size
-    # Work-groups of few tiles cut their own tiles and add up the results of earlier tiles, which saves three launches.
+    # If there are few tiles, a work-group finds its tile and adds up the results of earlier tiles, which saves three launches.
     limits = Thresholds.of(chain.device)
     has_few_places = n_places <= chain.device.compute_units * limits.max_few_places
     kind = operator, index, a_data.dtype, b_data.dtype, has_few_places, limits.tile_group, limits.tile_span
@@ -162,7 +162,7 @@ def _build_tile_kernels(
     work_group: int,
     span: int,
 ) -> tuple[tuple[Built, UnionMarks], Built]:
-    """Build the kernels that mark and write the places of tiles; also returns the record of the marking kernel."""
+    """Build the kernels that mark and write an elementwise operator's results by tiles; also returns the marking one's record."""
     types = name_of(index), name_of(a), name_of(b)
     record = UnionMarks.legal(chain.device, *types, operator, few=has_few_places, work_group=work_group, span=span)
     marking, tiles = chain.build(record)
@@ -177,7 +177,7 @@ def _enqueue_cuts(
     cuts: Any,
     starts: cl_array.Array,
 ) -> None:
-    """Enqueue the cuts of places into tiles; ``sizes`` are the numbers of places, of places of a tile, and of tiles."""
+    """Enqueue the cut of two matrices' places (rows and entries) into tiles; ``sizes``: of places, of a tile, and of tiles."""
     _, a_indices, a_indptr, _, b_indices, b_indptr = parts
     index = a_indptr.dtype
     built, record = chain.build(UnionCuts(min(64, chain.device.max_work_group), name_of(index)))
@@ -188,7 +188,7 @@ def _enqueue_cuts(
 
 
 def _scan_counts(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
-    """Scan the counts of tiles, which stand behind a zero, in place, and return their sum: the number of results."""
+    """Scan the tiles' counts of nonzero results, which stand behind a zero, in place, and return the sum of the counts."""
     if n_tiles > 1:
         enqueue_scan(chain, counts, counts, n_tiles + 1, kind="inclusive")
     return int(chain.read(counts, 1, n_tiles)[0]) if n_tiles else 0
@@ -197,7 +197,7 @@ def _scan_counts(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
 def _allocate_entries(
     chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nnz: int
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Allocate the values and the columns of the result, which has ``nnz`` entries."""
+    """Allocate the values and the column indices of an elementwise operator's result, which has ``nnz`` entries."""
     data, allocator = parts[0], parts[0].allocator
     result = OPERATORS[operator].result_dtype(_common_dtype(data.dtype, parts[3].dtype)[0])
     values, indices = allocate_each(chain.queue, "the entries of the result", ((nnz, result), (nnz, parts[1].dtype)), allocator)
@@ -205,13 +205,13 @@ def _allocate_entries(
 
 
 def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bool]:
-    """Return the dtype in which an operator on values of two dtypes is computed, and whether it needs double precision."""
+    """Return the dtype in which an elementwise operator on two dtypes is computed, and whether it needs double precision."""
     dtype = np.result_type(a, b)
     return dtype, needs_fp64(dtype)
 
 
 def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> Parts | None:
-    """Return the parts of an operator's result on two small matrices; None if they are large, or not known to be canonical.
+    """Compute an elementwise operator's result on two small matrices in one launch; None if large, or not known to be canonical.
 
     Waits for the device once.
 
@@ -256,7 +256,7 @@ def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> Parts | None:
 def _build_single_launch(
     chain: Chain, operator: str, index: np.dtype[Any], a: np.dtype[Any], b: np.dtype[Any], work_group: int, span: int
 ) -> tuple[Built, int, np.dtype[Any]] | None:
-    """Return the kernel of an operator on two dtypes, the most rows and entries that it takes, and the dtype of its results.
+    """Return the kernel that combines two small matrices, the most rows and entries that it takes, and the dtype of its results.
 
     None on plain devices, and if the device lacks the double precision that is needed.
     """

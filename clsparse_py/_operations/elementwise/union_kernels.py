@@ -19,7 +19,7 @@ from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = ["Thresholds", "Union", "UnionAtOnce", "UnionCuts", "UnionMarks", "UnionWrite"]
 
-#: Greatest number of places that a work-item orders: half a word has a bit for each place.
+#: Most places (rows and entries of two matrices) that a work-item puts in order: half a 32-bit word has a bit for each.
 _MAX_SPAN = 16
 
 
@@ -59,7 +59,7 @@ class _OfTwo(OfStructure):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype in which the operator is computed."""
+        """The dtype in which an elementwise operator on two sparse matrices is computed."""
         return np.result_type(self.a, self.b)
 
     @property
@@ -73,7 +73,7 @@ class _OfTwo(OfStructure):
 
     @property
     def is_kept(self) -> str:
-        """The condition, in OpenCL C, that a result is not 0."""
+        """The condition in OpenCL C that a result of the operator is not 0, so that it becomes an entry."""
         is_complex = OPERATORS[self.operator].result_dtype(self.dtype).kind == "c"
         return "result.x != 0 || result.y != 0" if is_complex else "result != 0"
 
@@ -124,7 +124,7 @@ class _OfTiles(_OfTwo):
 
     @property
     def step(self) -> int:
-        """Number of places of a tile; kernels have room for one more place."""
+        """Number of places (rows and entries of two sparse matrices) of a tile; kernels have room for one more place."""
         return self.work_group * self.span - 1
 
 
@@ -142,7 +142,7 @@ class _Marking(_OfTiles):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group."""
+        """Bytes of local memory of a work-group that puts a tile of places in order."""
         item = np.dtype(self.index).itemsize
         return self.work_group * (self.span * item + 16) + 6 * item
 
@@ -168,7 +168,7 @@ class _Marking(_OfTiles):
         span: int = _MAX_SPAN,
         **options: bool,
     ) -> Self:
-        """Return the record with the largest work-group that fits local memory."""
+        """Return the parameters of a kernel that combines two matrices, with the largest work-group that fits local memory."""
         group = min(work_group, device.max_work_group)
         while True:
             record = cls(group, index, a, b, operator, span, device.portability, **options)
@@ -247,11 +247,11 @@ class UnionWrite(_OfTiles):
 
     @override
     def within(self, work_group: int, lane_width: int) -> None:
-        """Return None: the work-group has to be that of `UnionMarks`, whose work-items wrote the marks."""
+        """Return None, no record of a smaller work-group: it has to be that of `UnionMarks`, whose work-items wrote the marks."""
 
     @classmethod
     def of(cls, marks: UnionMarks) -> UnionWrite:
-        """Return the record of the kernel that writes the results that `UnionMarks` marked."""
+        """Return the parameters of the kernel that writes an elementwise operator's results, which `UnionMarks` marked."""
         return cls(marks.work_group, marks.index, marks.a, marks.b, marks.operator, marks.span, marks.few)
 
     @classmethod

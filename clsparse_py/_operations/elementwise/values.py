@@ -33,7 +33,7 @@ __all__ = [
     "scale",
 ]
 
-#: Greatest number of work-items of a work-group that computes values entry by entry.
+#: Greatest work-group size of kernels that apply an operation to each value of a sparse or dense matrix.
 _WORK_GROUP = 128
 
 
@@ -120,7 +120,7 @@ class Scatter(OfStructure):
     def prelude(self) -> str:
         expression = BINARY[self.operator].expression(np.dtype(self.result))
         if self.operator == "minus" and np.dtype(self.result).kind in "fc":
-            # SciPy's dense matrix of A has 0 where A stores -0.
+            # The dense matrix that SciPy makes of A, to subtract it, has 0 where A stores -0.
             expression = "a - (b + 0.0f)"
         return "\n".join([super().prelude, *operation_lines(self.a, self.result, self.result, expression)])
 
@@ -131,7 +131,7 @@ class Scatter(OfStructure):
 
 
 def map_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -> cl_array.Array:
-    """Return the results of an operation on the values of a matrix.
+    """Return the results of a unary operation, such as the sine, on the stored values of a matrix.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def require_results(queue: cl.CommandQueue, operation: str, dtype: np.dtype[Any]
 
 
 def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], np.dtype[Any]]:
-    """Return the dtype in which NumPy computes an operation on values of a dtype, and the dtype of its results."""
+    """Return the dtype in which NumPy computes a unary operation on values of a dtype, and the dtype of its results."""
     if operation == "positive":
         return dtype, dtype
     if operation in ("absolute", "real", "imag"):
@@ -203,7 +203,7 @@ def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: An
 def map_with_scalar(
     queue: cl.CommandQueue, values: cl_array.Array, operator: str, inner: np.dtype[Any], scalar: Any
 ) -> cl_array.Array:
-    """Return the results of an operator on the values of a matrix and a scalar, computed in a dtype.
+    """Return the results of a binary operator on the stored values of a matrix and a scalar, computed in a given dtype.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def _map_in_dtype(
     result: np.dtype[Any],
     scalar: Any = None,
 ) -> cl_array.Array:
-    """Return the results of an operation on values, and on a scalar of dtype ``inner`` if the operation takes one."""
+    """Return the results of an operation on an array of values, and on a scalar of dtype ``inner`` if it takes one."""
     chain = Chain(queue, values)
     out = allocate(queue, "values of the result", values.size, result, values.allocator)
     types = name_of(values.dtype), name_of(inner), name_of(result)
@@ -240,7 +240,7 @@ def _map_in_dtype(
 
 
 def dense_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str, result: np.dtype[Any]) -> cl_array.Array:
-    """Return the results of an operation on the values of a dense matrix of any strides, as a new C-contiguous array.
+    """Return the results of a unary operation on the values of a dense matrix of any strides, as a new C-contiguous array.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ from clsparse_py._run.transfer import contexts_match, from_host
 
 __all__ = ["Values", "assign_to_parts", "dense_values", "sparse_values"]
 
-#: Greatest number of work-items of a work-group that assigns values.
+#: Greatest number of work-items of a work-group that assigns values to places of a sparse matrix.
 _WORK_GROUP = 128
 
 
@@ -58,7 +58,7 @@ class Values:
 
 
 def dense_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
-    """Return the values that a scalar or a dense array assigns to places of some shape; None for no place or value.
+    """Return the values that a scalar or dense array assigns to places ``A[...]`` of some shape; None for no place or value.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _try_broadcast(other: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int,
 
 
 def _place_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return values in C order as a device array of a dtype that begins its buffer.
+    """Return the values to assign, in C order, as a device array of the matrix's dtype that begins its buffer.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _place_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any]) -> 
 
 
 def sparse_values(queue: cl.CommandQueue, matrix: Any, dtype: np.dtype[Any], shape: tuple[int, int]) -> Values | None:
-    """Return the values that a sparse array's entries, ours or SciPy's, assign to places of some shape; None without entries.
+    """Return the values that the entries of a sparse array, also SciPy's, assign to places ``A[...]``; None without entries.
 
     Duplicates are added up. A row or a column is broadcast.
 
@@ -162,7 +162,7 @@ def sparse_values(queue: cl.CommandQueue, matrix: Any, dtype: np.dtype[Any], sha
 def assign_to_parts(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool = True
 ) -> tuple[Parts, int]:
-    """Return the parts of a matrix with values assigned to places, and the number of new entries.
+    """Return data, indices and indptr of a sparse matrix after values are assigned to places, and the number of new entries.
 
     Waits for the device once, for the number of new entries.
 
@@ -196,7 +196,7 @@ def assign_to_parts(
 def _assign(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
-    """Return the parts with values assigned, and the number of new entries; `assign_to_parts` checked the shape."""
+    """Assign values to places of a sparse matrix as `assign_to_parts` does, which checked that places can be counted."""
     data, indices, indptr = parts
     chain = Chain(queue, *parts, *places.arrays, values.array, *([] if values.listed is None else [values.listed]))
     n, index = places.size if values.listed is None else values.listed.size, indptr.dtype
@@ -223,7 +223,7 @@ def _assign(
 
 
 def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> dict[str, Built]:
-    """Build the kernels of an assignment for an index type and a dtype of values, all before one of them runs."""
+    """Build the kernels that assign values to places of a sparse matrix, for an index type and a dtype, before one runs."""
     group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), dtype.itemsize)
     records: dict[str, Parameters] = {phase: Insert(group, *types, phase) for phase in ("new", "entries", "rows")}
     records |= {"keys": KEYS.record(group, types[0]), "locate": Locate(group, *types)}
@@ -248,7 +248,7 @@ class _Search(NamedTuple):
 def _enqueue_search(
     chain: Chain, kernels: dict[str, Built], parts: Parts, shape: tuple[int, int], places: Places, values: Values, n: int
 ) -> _Search:
-    """Enqueue the search of n places in a matrix, and the assignment to entries at these places, in place."""
+    """Enqueue the search of n places in a sparse matrix, and the assignment of values to the entries that are found there."""
     data, indices, indptr = parts
     keys, numbers = _enqueue_keys(chain, kernels["keys"], indptr.dtype, shape, places, values, n)
     is_new, belongs, counts = (chain.scratch(n + 1, dtype) for dtype in (np.uint8, indptr.dtype, indptr.dtype))
@@ -262,7 +262,7 @@ def _enqueue_search(
 def _enqueue_insertion(
     chain: Chain, kernels: dict[str, Built], parts: Parts, values: cl_array.Array, search: _Search, n_new: int, new_arrays: Parts
 ) -> None:
-    """Enqueue the insertion of new entries into a matrix, whose new parts are ``new_arrays``."""
+    """Enqueue the insertion of new entries into a sparse matrix; the result's data, indices and indptr are ``new_arrays``."""
     data, indices, indptr = parts
     out_data, out_indices, out_indptr = new_arrays
     of_new = indptr.dtype.type(n_new)
@@ -279,22 +279,22 @@ def _enqueue_insertion(
 def _with_wide_index(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
-    """Return the parts with values assigned, and the number of new entries, with indices of 64 bits."""
+    """Assign values to places of a sparse matrix as `_assign` does, after its indices are converted to 64 bits."""
     wide = with_index(queue, parts, np.dtype(np.int64))
     return _assign(queue, wide, shape, places.widen(queue), values, inserts=inserts)
 
 
 def _count_columns(places: Places, values: Values) -> int:
-    """Return the number of columns of the matrix of places or, if places are listed, of the list."""
+    """Return the number of columns of the matrix of places that get values; if some places alone get one, how many these are."""
     return places.shape[1] if values.listed is None else values.listed.size
 
 
 def _enqueue_keys(
     chain: Chain, write_keys: Built, index: np.dtype[Any], shape: tuple[int, int], places: Places, values: Values, n: int
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Enqueue the sort of places by their keys, and return the sorted keys and the places' numbers."""
+    """Enqueue the sort of places that get values by keys, row times columns plus column; return keys and places' numbers."""
     keys, numbers = chain.scratch(n, np.int64), chain.scratch(n, index)
-    # Without a list, any array fills the kernel's argument.
+    # Where all places get a value, any array stands for the kernel's argument that lists the places that get one.
     listed = keys if values.listed is None else values.listed
     axes = (*places.row.arguments(numbers), *places.column.arguments(numbers))
     layout = np.uint64(places.shape[1]), *axes, np.uint32(values.listed is not None), listed, np.int64(shape[1])

@@ -26,11 +26,11 @@ from clsparse_py._run.recording import run
 
 __all__ = ["columns_at"]
 
-#: Greatest number of work-items of a work-group that selects columns.
+#: Greatest number of work-items of a work-group that selects columns of a sparse matrix.
 _WORK_GROUP = 128
-#: Most work-groups per compute unit of kernels whose counts the host does not read.
+#: Most work-groups per compute unit of kernels that select columns, but for the kernel whose counts the host reads.
 _GROUPS_PER_UNIT = 64
-#: Most work-groups per compute unit of kernels whose counts the host reads.
+#: Most work-groups per compute unit of the kernel that looks up listed columns: the host reads two counts of each.
 _TELLING_GROUPS = 8
 
 #: Phases of the selection of columns: entries are counted, then placed.
@@ -71,14 +71,14 @@ def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
 
 
 def _bound_repeats(columns: Listed) -> int:
-    """Return an upper bound of the number of times that a column is listed."""
+    """Return an upper bound of how many times one column stands in a list of selected columns."""
     if isinstance(columns.values, np.ndarray) and columns.size > 1 and not columns.ascends:
         return int(np.unique(columns.values, return_counts=True)[1].max())
     return 1 if isinstance(columns.values, np.ndarray) else columns.size
 
 
 def _select_distinct(queue: cl.CommandQueue, parts: Parts, listed: cl_array.Array, n_columns: int) -> Parts | None:
-    """Return the parts of listed columns without repetition; None if a column is repeated, and on CPU devices.
+    """Return data, indices and indptr of listed columns of a matrix; None if a column is listed twice, and on CPU devices.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _select_distinct(queue: cl.CommandQueue, parts: Parts, listed: cl_array.Arra
     group = min(_WORK_GROUP, chain.device.max_work_group)
     groups = spread(chain.device, listed.size, group, _TELLING_GROUPS)[0]
     targets = allocate(queue, "columns", n_columns, np.dtype(np.int32))
-    # Counts of indices out of range and of repeated columns stand behind the places, so that one read is enough.
+    # Counts of indices out of range and of repeated columns stand behind the entries' places in the result: one read is enough.
     places = allocate(queue, "places", n + 1 + 2 * groups, index)
     filling, _ = chain.build(Columns(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
     run(chain, _enqueue_map, (listed, indices, targets, places), listed.size, n_columns, n, data.dtype.itemsize)
@@ -124,7 +124,7 @@ def _enqueue_map(
     n: int,
     value_bytes: int,
 ) -> None:
-    """Enqueue the map from columns to columns of the result, and the scan of entries that gives their places in the result."""
+    """Enqueue the map from a matrix's columns to selected columns, and the scan that gives entries places in the result."""
     group, index = min(_WORK_GROUP, chain.device.max_work_group), name_of(indices.dtype)
     mapping, _ = chain.build(Targets(group, index, name_of(listed.dtype)))
     counting, _ = chain.build(Columns(group, index, value_bytes, "count", False, index, True))
@@ -137,7 +137,7 @@ def _enqueue_map(
 
 
 def _select_columns(queue: cl.CommandQueue, parts: Parts, columns: range | Placed, n_columns: int, wide: np.dtype[Any]) -> Parts:
-    """Return the parts of evenly spaced or listed columns.
+    """Return data, indices and indptr of evenly spaced or listed columns of a sparse matrix.
 
     ``wide``: int64 if the result may have too many entries for 32-bit offsets.
     """
@@ -146,7 +146,7 @@ def _select_columns(queue: cl.CommandQueue, parts: Parts, columns: range | Place
     chain, check = Chain(queue, *parts), None
     targets: tuple[cl_array.Array, ...] = ()
     if isinstance(columns, range):
-        # The step of a single column may be too large for the index type.
+        # The step of a range of one column may be too large for the index type.
         selection: tuple[Any, ...] = tuple(
             map(index.type, (columns.start, columns.step if len(columns) > 1 else 1, len(columns)))
         )
@@ -164,7 +164,7 @@ def _select_columns(queue: cl.CommandQueue, parts: Parts, columns: range | Place
 
 
 def _group_targets(chain: Chain, columns: cl_array.Array, n_columns: int) -> tuple[tuple[cl_array.Array], tuple[cl_array.Array]]:
-    """Return the columns of the result by column of the matrix: where the list of a column begins, and the lists."""
+    """Return for each column of a matrix the list of columns of the result that copy it: where lists begin, and the lists."""
     offsets, targets = chain.scratch(n_columns + 1, columns.dtype), chain.scratch(columns.size, columns.dtype)
     enqueue_sort_by_key(chain, columns, columns.size, n_columns, n_items=columns.size, sorted_items=targets, pointers=offsets)
     return (offsets,), (targets,)
@@ -173,7 +173,7 @@ def _group_targets(chain: Chain, columns: cl_array.Array, n_columns: int) -> tup
 def _count_by_entries(
     chain: Chain, parts: Parts, selection: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
 ) -> tuple[int, Callable[[Parts], Parts]]:
-    """Count the entries of the result, a work-item to an entry; return their number, and a function that fills new parts.
+    """Count the entries of selected columns, a work-item to an entry; return their number, and a function that copies them.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _count_by_entries(
     def fill(result: Parts) -> Parts:
         """Enqueue the kernels that fill the parts of the selected columns, and return the parts."""
         out_data, out_indices, out_indptr = result
-        # Evenly spaced columns are counted already: their number is not needed.
+        # Places tell which entries of evenly spaced columns are selected: the kernel needs no number of columns.
         of_columns = selection if targets else selection[:2]
         chain.launch(filling[0], groups, *sizes, *of_columns, indices, *targets, data, places, out_indices, out_data)
         offsets = out_indptr if wide == index else chain.scratch(out_indptr.size, wide)
@@ -213,7 +213,7 @@ def _count_by_entries(
 def _count_by_chunks(
     chain: Chain, parts: Parts, selection: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
 ) -> tuple[int, Callable[[Parts], Parts]]:
-    """Count the entries of the result as `_count_by_entries`, with a work-item to a chunk of entries."""
+    """Count the entries of selected columns as `_count_by_entries` does, with a work-item to a chunk of entries."""
     data, indices, indptr = parts
     n_rows, index = indptr.size - 1, indptr.dtype
     types = name_of(index), data.dtype.itemsize

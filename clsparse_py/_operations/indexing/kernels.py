@@ -23,7 +23,7 @@ __all__ = [
     "Points", "Positions", "Rows", "RowsAtOnce", "RowsChunked", "Targets",
 ]  # fmt: skip
 
-#: Number of rows whose lengths a work-item looks up at a time.
+#: Number of listed rows whose lengths a work-item looks up at a time.
 _AT_A_TIME = 4
 
 
@@ -61,7 +61,7 @@ class Lengths(Positions):
         return {**super().arguments(), "items": _AT_A_TIME}
 
 
-#: Loop that writes the row pointers of adjacent rows.
+#: Loop that writes the row pointers of a selection of adjacent rows.
 OFFSETS = declare_loop(
     "indexing/offsets",
     "Where adjacent rows of a matrix begin, counted from the first of them; n is one more than there are rows. Told are "
@@ -77,7 +77,7 @@ OFFSETS = declare_loop(
 )
 
 
-#: Loop that lists the positions of marks.
+#: Loop that lists the positions at which a mask is marked.
 MARKED = declare_loop(
     "indexing/marked",
     "The positions of marks, side by side: a position is marked if places, how many marks come before each, tell another "
@@ -88,7 +88,7 @@ MARKED = declare_loop(
 )
 
 
-#: Loop that counts the rows and entries that a mask leaves.
+#: Loop that counts the rows of a matrix that a mask keeps, and the entries of these rows.
 MASKED = declare_loop(
     "indexing/masked",
     "Of each row of a matrix what a mask leaves: in the lower 32 bits how many entries it has, in the upper ones 1; "
@@ -98,7 +98,7 @@ MASKED = declare_loop(
 )
 
 
-#: Loop that writes the row pointers of rows that a mask leaves.
+#: Loop that writes the row pointers of the rows of a matrix that a mask keeps.
 MASKED_POINTERS = declare_loop(
     "indexing/masked_pointers",
     "Where the rows that a mask leaves begin in the result, by the exclusive scan of what indexing/masked found, with the "
@@ -145,7 +145,7 @@ class Rows(RowsChunked, OfPath):
     def legal(
         cls, device: Device, index: str, value_bytes: int, listed_type: str, few: bool, work_group: int = 128, items: int = 8
     ) -> Rows:
-        """Return the kernel's record with the nearest parameters that are legal on a device."""
+        """Return the nearest parameters that are legal on a device for the kernel that copies selected rows."""
         shape = fit_path_shape(device, work_group, items, np.dtype(index).itemsize)
         return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, listed_type=listed_type)
 
@@ -176,7 +176,7 @@ class RowsAtOnce(RowsChunked):
 
     @classmethod
     def legal(cls, device: Device, index: str, value_bytes: int, listed_type: str) -> RowsAtOnce:
-        """Return the record with the largest work-group that is legal on a device."""
+        """Return the parameters of the kernel that selects few rows in one launch, with the largest work-group that is legal."""
         return cls(min(256, device.max_work_group), index, value_bytes, listed_type, device.portability)
 
     @property
@@ -268,7 +268,7 @@ class Points(WithValues):
     template = "indexing/points"
 
 
-#: Loop that writes the keys of places, by which places are sorted.
+#: Loop that writes the keys, row times columns plus column, by which places of a matrix are sorted.
 KEYS = declare_loop(
     "indexing/keys",
     "Places in a matrix as keys, row times columns plus column, by which they are sorted; and their numbers. Place i, or "

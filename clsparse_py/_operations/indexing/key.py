@@ -82,7 +82,7 @@ def parse(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
 
 
 def _check_item(item: Any) -> Any:
-    """Return an item of a key: None, ``...``, an integer, a slice, an array of integers or booleans, or a sparse mask.
+    """Return an item of a key ``A[...]``, checked: None, ``...``, an integer, a slice, an array of indices, or a mask.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def _check_item(item: Any) -> Any:
 
 
 def _as_integers(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return floating positions as integers.
+    """Return an index array of whole floating-point numbers as integers.
 
     Raises
     ------
@@ -123,12 +123,12 @@ def _as_integers(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """
     if not np.array_equal(positions, np.trunc(positions)):
         raise IndexError(f"index: arrays must be of integers or booleans, has one of {positions.dtype} with a fraction")
-    with np.errstate(invalid="ignore"):  # infinity is past every axis
+    with np.errstate(invalid="ignore"):  # infinity is past every axis's end
         return positions.astype(np.int64)
 
 
 def _as_integer(item: Any) -> int | None:
-    """Return an item of a key as an integer, arrays without dimensions included; None for other items.
+    """Return an item of a key ``A[...]`` as an integer, arrays without dimensions included; None for other items.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def _as_integer(item: Any) -> int | None:
 
 
 def _complete(items: list[Any], ndim: int) -> list[Any]:
-    """Return the items of a key with full slices for ``...``, or behind the last item, so that each axis has an index.
+    """Return the items of a key ``A[...]``, with full slices for ``...`` or behind the last item: each axis has an index.
 
     Raises
     ------
@@ -177,12 +177,12 @@ def _complete(items: list[Any], ndim: int) -> list[Any]:
 
 
 def _is_mask(item: Any) -> bool:
-    """Return whether an item of a key holds booleans."""
+    """Return whether an item of a key ``A[...]`` is a mask, an array of booleans."""
     return hasattr(item, "dtype") and item.dtype.kind == "b"
 
 
 def _indices(item: Any, axis: int, shape: tuple[int, ...], queue: Any) -> Iterator[Axis]:
-    """Iterate over the indices of a key's item: one index, or an index for each axis of a mask.
+    """Iterate over the axes' indices that an item of a key ``A[...]`` stands for: one index, or one for each axis of a mask.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def _indices(item: Any, axis: int, shape: tuple[int, ...], queue: Any) -> Iterat
 
 
 def _list_mask(mask: Any, queue: Any) -> Iterator[Listed]:
-    """Iterate over the axes of a mask: the positions along the axis where the mask is True."""
+    """Iterate over the axes of a boolean mask; yields the positions along each axis at which the mask is True."""
     if isinstance(mask, cl_array.Array):
         for positions in places_of_marks(queue, mask):
             yield Listed(positions, is_checked=True, is_ascending=mask.ndim == 1, is_given=True)
@@ -243,7 +243,7 @@ def _check_range(indices: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray
 
 
 def _broadcast(arrays: list[Listed]) -> tuple[int, ...]:
-    """Return the shape to which arrays of positions broadcast.
+    """Return the shape to which the index arrays of a key ``A[...]`` broadcast.
 
     Raises
     ------

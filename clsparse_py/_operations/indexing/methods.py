@@ -38,7 +38,7 @@ _Row = TypeVar("_Row")
 
 __all__ = ["Indexing"]
 
-#: Dtypes of listed rows on the host whose range the device checks.
+#: Dtypes of NumPy's arrays of row indices that the device checks for indices out of range.
 _CHECKED_THERE = (np.dtype(np.int64), np.dtype(np.int32))
 
 
@@ -62,7 +62,7 @@ def select(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
 
 
 def matrix_of_values(A: MatrixT, values: cl_array.Array, shape: tuple[int, int]) -> MatrixT:
-    """Return a matrix of A's class from dense values, row by row, without zeros."""
+    """Return a sparse matrix of A's class from an array of the values of all places, row by row, without zeros."""
     rows, columns = shape
     index = index_for(rows * columns, A.indptr.dtype)
     indices = copy_to_device(A.queue, "indices", np.tile(np.arange(columns, dtype=index), rows))
@@ -88,31 +88,31 @@ class Indexing:
 
         @property
         def format(self) -> str:
-            """The name of the format."""
+            """The name of the array's sparse format, such as "csr"."""
 
         @property
         def queue(self) -> cl.CommandQueue:
-            """The queue on which operations run."""
+            """The command queue on which the array's operations run."""
 
         @property
         def shape(self) -> tuple[int, ...]:
-            """The numbers of rows and columns; the length of a one-dimensional array."""
+            """The array's numbers of rows and columns; the length of a one-dimensional array."""
 
-    # ---- Methods that formats override; these are a CSR matrix's
+    # ---- Methods that classes of other formats override: the ones below are for a CSR matrix
 
     def _compressed(self) -> tuple[Any, bool]:
-        """Return the `csr_array` that is indexed in place of this array, and whether that is the transposed."""
+        """Return the `csr_array` that is indexed in place of this array, and whether it is this array's transpose."""
         return self, False
 
     def _to_change(self) -> tuple[Any, bool]:
-        """Return the `csr_array` to which values are assigned, and whether it is the transposed."""
+        """Return the `csr_array` to which ``A[...] = values`` assigns, and whether it is this array's transpose."""
         return self._compressed()
 
     def _apply_change(self, A: Any) -> None:
-        """Take over the arrays of the changed `csr_array` that `_to_change` returned."""
+        """Take over the arrays of the `csr_array` that `_to_change` returned, once values are assigned to it."""
 
     def _prepare_for(self, shape: tuple[int, ...]) -> None:
-        """Change the number of dimensions in place, before the array is resized to ``shape``."""
+        """Change the array's number of dimensions in place, before it is resized to ``shape``."""
         raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(shape)}; use reshape")
 
     def _of_compressed(self, result: Any) -> Any:
@@ -178,7 +178,7 @@ class Indexing:
         return result if result.shape == parsed.shape else result.reshape(parsed.shape)
 
     def _get_listed_rows(self, key: np.ndarray[Any, Any] | cl_array.Array) -> Any:
-        """Return the rows that an array lists, or marks on the device, without parsing the key; None for other keys."""
+        """Return ``A[key]`` for an array of row indices or a device mask of rows, without parsing it; None for other keys."""
         if key.ndim != 1 or len(self.shape) != 2:
             return None
         on_host = isinstance(key, np.ndarray)
@@ -199,7 +199,7 @@ class Indexing:
             raise
 
     def _get_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
-        """Return the values of single places: an array or, for two dimensions or the format COO, a sparse array."""
+        """Return ``A[rows, columns]`` of single places: a dense array or, for two dimensions or the format COO, a sparse one."""
         A, is_transposed = self._compressed()
         places = _locate(A, is_transposed, rows, columns)
         listed = [positions for positions in (rows, columns) if isinstance(positions, Listed)]
@@ -246,7 +246,7 @@ class Indexing:
             if places.size and 0 not in values.shape:
                 zero = from_host(A.queue, np.zeros(1, A.dtype), copy=True)
                 is_box = not _are_points(rows, columns)
-                # Only places with entries are set to 0: a box may have far more places than entries.
+                # Only places with entries are set to 0: a block of rows and columns may have far more places than entries.
                 old_values = sparse_values(A.queue, self[key], A.dtype, places.shape) if is_box else None
                 if old_values is not None or not is_box:
                     assign(A, places, Values(zero, 0, 0, None if old_values is None else old_values.listed), inserts=False)
@@ -354,12 +354,12 @@ class Indexing:
 
 
 def _split_axes(key: Key) -> tuple[Any, Any]:
-    """Return the indices of rows and of columns of a key; an array of one dimension is a row."""
+    """Return the row indices and the column indices of a parsed key ``A[...]``; an array of one dimension is a row."""
     return key.index if len(key.index) == 2 else (0, key.index[0])
 
 
 def _locate(A: Matrix, is_transposed: bool, rows: Axis, columns: Axis) -> Places:
-    """Return the places in A of rows and columns of A or, if ``is_transposed``, of the transposed of A."""
+    """Return the places in A that indices of rows and columns select, of A or, if ``is_transposed``, of A's transpose."""
     shape = A.shape[::-1] if is_transposed else A.shape
     places = places_of(A.queue, shape, A.indptr.dtype, rows, columns)
     return places.swap_axes() if is_transposed else places
@@ -411,7 +411,7 @@ def _lengthen(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: int)
 
 
 def _common_dtype(A: Matrix, values: Any) -> np.dtype[Any]:
-    """Return the dtype that holds A's and the assigned values: A's own for a scalar, or if the device lacks the common dtype."""
+    """Return the dtype that holds A's and assigned values: A's own for a scalar, or if the device lacks the common dtype."""
     wide: np.dtype[Any] = np.result_type(A.dtype, values.dtype) if values.ndim else A.dtype
     is_there = wide.name in OPENCL_TYPES and (not needs_fp64(wide) or describe(A.queue.device).fp64)
     return wide if is_there else A.dtype

@@ -43,12 +43,12 @@ class Spread:
     ascends: bool = True
 
     def arguments(self, unused: cl_array.Array) -> tuple[Any, ...]:
-        """Return the arguments of kernels (cl/axis.cl) for the axis; ``unused`` is any array, for lack of a list."""
+        """Return the kernel arguments (cl/axis.cl) of positions along an axis; ``unused`` is any array, where no list is."""
         numbers = np.uint32(self.listed is not None), *map(np.int64, (self.begin, self.by_row, self.by_column))
         return *numbers, unused if self.listed is None else self.listed.positions
 
     def on_host(self, shape: tuple[int, int], queue: cl.CommandQueue) -> np.ndarray[Any, Any]:
-        """Return the positions of all places on the host, row by row."""
+        """Return the positions of all places along an axis, row by row, as a NumPy array."""
         rows, columns = np.ogrid[: shape[0], : shape[1]]
         positions: np.ndarray[Any, Any] = (self.begin + rows * self.by_row + columns * self.by_column).ravel()
         return positions if self.listed is None else copy_to_host(self.listed.positions, queue)[positions]
@@ -70,12 +70,12 @@ class Places:
 
     @property
     def size(self) -> int:
-        """Number of places."""
+        """Number of the places in a sparse matrix that are read or get a value."""
         return self.shape[0] * self.shape[1]
 
     @property
     def ascend(self) -> bool:
-        """Whether places are known to ascend strictly, by row, then by column, so that none is repeated."""
+        """Whether places in a sparse matrix are known to ascend strictly, by row, then by column, so that none is repeated."""
         row, column, (n_rows, n_columns) = self.row, self.column, self.shape
         if not (row.ascends and column.ascends):
             return False
@@ -87,11 +87,11 @@ class Places:
 
     @property
     def arrays(self) -> tuple[cl_array.Array, ...]:
-        """The device arrays of listed rows and columns."""
+        """The device arrays of the row and column indices by which places are listed."""
         return tuple(spread.listed.positions for spread in (self.row, self.column) if spread.listed is not None)
 
     def swap_axes(self) -> Places:
-        """Return the places in the transposed matrix."""
+        """Return the same places in the transposed sparse matrix, by exchanging their rows and columns."""
         return Places(self.shape, self.column, self.row)
 
     def transpose(self) -> Places:
@@ -100,7 +100,7 @@ class Places:
         return Places((self.shape[1], self.shape[0]), row, column)
 
     def widen(self, queue: cl.CommandQueue) -> Places:
-        """Return the matrix of places with lists of positions of int64."""
+        """Return the matrix of places with its lists of row and column indices converted to int64."""
         return Places(self.shape, _widen(queue, self.row), _widen(queue, self.column))
 
     def enqueue_checks(self, chain: Chain) -> list[Any]:
@@ -109,14 +109,14 @@ class Places:
 
 
 def _widen(queue: cl.CommandQueue, spread: Spread) -> Spread:
-    """Return positions along an axis with a list of int64."""
+    """Return positions along an axis with their list, if there is one, converted to int64."""
     if spread.listed is None:
         return spread
     return replace(spread, listed=spread.listed.as_dtype(queue, np.dtype(np.int64)))
 
 
 def places_of(queue: cl.CommandQueue, shape: tuple[int, int], index: np.dtype[Any], rows: Axis, columns: Axis) -> Places:
-    """Return the matrix of places of selected rows and columns.
+    """Return the matrix of the places at which selected rows and columns of a sparse matrix meet.
 
     Two lists are broadcast together; else each row is combined with each column.
 
@@ -138,7 +138,7 @@ def places_of(queue: cl.CommandQueue, shape: tuple[int, int], index: np.dtype[An
 
 
 def _shape_as_2d(positions: Axis, axis: int) -> tuple[int, int]:
-    """Return the shape of positions among places: rows go down, columns and lists to the right."""
+    """Return the 2-dimensional shape of an axis's index before broadcasting: ranges of rows go down, others to the right."""
     if isinstance(positions, int):
         return 1, 1
     if isinstance(positions, range):
@@ -159,7 +159,7 @@ def _broadcast_axis(
 
 
 def values_at(A: Matrix, places: Places) -> cl_array.Array:
-    """Return the values of a matrix at places, row by row, as a device array of one dimension; duplicates are added up.
+    """Return the values of a sparse matrix at places, row by row, as a one-dimensional device array; duplicates are added up.
 
     Waits for the device once if rows or columns are device arrays, whose range is checked there.
 

@@ -26,7 +26,7 @@ from clsparse_py._run.transfer import contexts_match, from_host
 
 __all__ = ["Listed", "Placed", "contiguous", "move_to_device", "place", "places_of_entries", "places_of_marks"]
 
-#: Greatest number of work-items of a work-group that lists marks.
+#: Greatest number of work-items of a work-group that lists the positions at which a mask is True.
 _WORK_GROUP = 128
 
 #: Most work-groups per compute unit of the kernel that checks indices: the host reads a number of each work-group.
@@ -56,17 +56,17 @@ class Listed:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the array of positions."""
+        """The shape of the array of listed positions along an axis."""
         return tuple(self.values.shape)
 
     @property
     def size(self) -> int:
-        """Number of positions."""
+        """Number of listed positions along an axis."""
         return int(self.values.size)
 
     @functools.cached_property
     def ascends(self) -> bool:
-        """Whether the positions are known to ascend strictly; positions on the device are not read."""
+        """Whether the listed positions along an axis are known to ascend strictly; positions on the device are not read."""
         if isinstance(self.values, np.ndarray):
             return bool(np.all(np.diff(self.values.ravel()) > 0))
         return self.is_ascending
@@ -93,21 +93,21 @@ class Placed:
 
     @property
     def size(self) -> int:
-        """Number of positions."""
+        """Number of positions along an axis in the device array."""
         return int(self.positions.size)
 
     def as_dtype(self, queue: cl.CommandQueue, index: np.dtype[Any]) -> Placed:
-        """Return the positions, which were checked before, as an array of another dtype."""
+        """Return the positions along an axis, which were checked before, as an array of another dtype."""
         return Placed(convert(queue, "index", self.positions, index), None, self.axis, self.length)
 
     def enqueue_checks(self, chain: Chain) -> Callable[[], None]:
-        """Return a function that raises an IndexError if an index was out of range; it reads the counts from the device."""
+        """Return a function that reads from the device how many indices were out of range, and raises an IndexError if any."""
         outside = self.outside
         if outside is None:
             return lambda: None
 
         def check() -> None:
-            """Raise an IndexError if an index is out of range."""
+            """Raise an IndexError if an index of the device array was out of range, by the counts of its work-groups."""
             if n_outside := int(chain.read(outside, outside.size).sum()):
                 raise IndexError(
                     f"index out of range: {n_outside} of {self.size} are; axis {self.axis} has {self.length} positions"
@@ -117,7 +117,7 @@ class Placed:
 
 
 def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index: np.dtype[Any]) -> Placed:
-    """Return listed positions as an array of a dtype on the device, one-dimensional, from the beginning of its buffer.
+    """Return listed positions along an axis as a one-dimensional device array of a dtype; negative ones count from the end.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index:
 
 
 def move_to_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> cl_array.Array:
-    """Return listed positions as a one-dimensional device array that begins its buffer; from the host, in dtype ``index``.
+    """Return listed indices of an axis as a one-dimensional device array that begins its buffer; NumPy's in dtype ``index``.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def move_to_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any])
 def _resolve_negative(
     queue: cl.CommandQueue, indices: cl_array.Array, length: int, index: np.dtype[Any]
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the positions of indices, negative ones counted from the end, and counts of indices out of range."""
+    """Return the positions of a device array of indices, negative ones counted from the end, and counts of those out of range."""
     chain, n = Chain(queue, indices), indices.size
     built, record = chain.build(Positions(min(256, chain.device.max_work_group), name_of(index), name_of(indices.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
@@ -204,7 +204,7 @@ def places_of_entries(mask: Matrix) -> tuple[cl_array.Array, ...]:
 
 
 def _list_marks(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
-    """Return the positions of nonzero marks, ascending."""
+    """Return the ascending positions at which a mask on the device is True."""
     chain, n = Chain(queue, marks), marks.size
     index = index_for(n)
     built, _ = chain.build(MARKED.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))

@@ -37,7 +37,7 @@ from clsparse_py._run.recording import run
 
 __all__ = ["Parts", "Thresholds", "assemble_like", "choose_chunk", "new_parts", "rows_at", "take_listed_rows", "take_marked_rows"]
 
-#: Greatest number of work-items of a work-group that selects rows.
+#: Greatest number of work-items of a work-group that selects rows of a sparse matrix.
 _WORK_GROUP = 128
 
 
@@ -129,7 +129,7 @@ def take_marked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
 
 
 def assemble_like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
-    """Return a matrix of A's class from parts; it is canonical if A is and its entries were taken ``in_order``."""
+    """Return a matrix of A's class from data, indices and indptr of a selection; canonical if A is and taken ``in_order``."""
     data, indices, indptr = parts
     facts_of_a, facts = A.facts, None
     # Selected rows of a matrix that is not canonical may be canonical by chance: that is not known.
@@ -139,20 +139,20 @@ def assemble_like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order:
 
 
 def choose_chunk(device: Device, n: int) -> int:
-    """Return the size of a work-item's chunk of n rows and entries on a CPU device."""
+    """Return how many of a matrix's n rows and entries a work-item of a CPU device takes in a selection of rows or columns."""
     limits = Thresholds.of(device)
     return max(-(-n // (device.compute_units * limits.chunks_per_core)), limits.min_chunk)
 
 
 def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Parts:
-    """Allocate the parts of a matrix, of the dtypes and by the allocator of another matrix's parts."""
+    """Allocate data, indices and indptr of a new matrix, of the dtypes and by the allocator of another matrix's arrays."""
     data, _, indptr = parts
     offsets = allocate(queue, "indptr of the result", n_rows + 1, indptr.dtype, data.allocator)
     return *_allocate_entries(queue, parts, nnz), offsets
 
 
 def _allocate_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
-    """Allocate the values and the columns of entries, of the dtypes and by the allocator of a matrix's parts."""
+    """Allocate data and indices of ``nnz`` new entries, of the dtypes and by the allocator of a matrix's arrays."""
     data, indices, _ = parts
     sizes_and_dtypes = (nnz, data.dtype), (nnz, indices.dtype)
     values, columns = allocate_each(queue, "the entries of the result", sizes_and_dtypes, data.allocator)
@@ -160,7 +160,7 @@ def _allocate_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[c
 
 
 def _copy_adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
-    """Return the parts of n adjacent rows, which are copied."""
+    """Return data, indices and indptr of n adjacent rows of a matrix, by copies."""
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype
     built, _ = chain.build(OFFSETS.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
@@ -176,7 +176,7 @@ def _copy_adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> 
 
 
 def _gather(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
-    """Return the parts of listed rows, which are gathered.
+    """Return data, indices and indptr of listed rows of a matrix, by a gather.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _gather(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any]
 
 
 def _sum_totals(device: Device, numbers_of_groups: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """Return the sums of the first and of the second numbers of all work-groups: entries, and indices out of range."""
+    """Return the entries of listed rows and the row indices out of range: sums over the two counts of each work-group."""
     if numbers_of_groups.size <= Thresholds.of(device).few_numbers:  # NumPy takes microseconds to begin a sum
         numbers = numbers_of_groups.tolist()
         return sum(numbers[::2]), sum(numbers[1::2])
@@ -222,7 +222,7 @@ def _range_error(n_outside: int, n: int, n_rows: int) -> IndexError:
 def _begin_chain(
     queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array
 ) -> tuple[Chain, cl_array.Array]:
-    """Return a chain that reads a matrix and a list of row indices, and the list on the device."""
+    """Return a chain of commands that read a matrix and a list of row indices, and the list on the device."""
     if not isinstance(row_list, np.ndarray):
         return Chain(queue, row_list, *parts), row_list
     chain = Chain(queue, *parts)
@@ -232,7 +232,7 @@ def _begin_chain(
 def _gather_in_one_launch(
     queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array, room: int
 ) -> Parts | None:
-    """Return the parts of few listed rows by one launch, in memory for ``room`` entries; None if rows or entries are many."""
+    """Gather few listed rows of a matrix in one launch, in memory for ``room`` entries; None if rows or entries are many."""
     data, indices, indptr = parts
     n, n_rows, index, limits = row_list.size, indptr.size - 1, indptr.dtype, Thresholds.of(describe(queue.device))
     if n > limits.max_rows_at_once or not 0 < room <= limits.max_at_once:
@@ -258,7 +258,7 @@ def _gather_in_one_launch(
 def _build_gather_in_one_launch(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], list_dtype: np.dtype[Any]
 ) -> tuple[Built, int] | tuple[()]:
-    """Return the kernel of `_gather_in_one_launch`, and the most rows that it takes; nothing on plain devices."""
+    """Return the kernel that gathers few listed rows in one launch, and the most rows that it takes; () on plain devices."""
     if chain.device.is_plain:
         return ()
     built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(list_dtype)))
@@ -266,7 +266,7 @@ def _build_gather_in_one_launch(
 
 
 def _share_rows(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int]:
-    """Return how n rows are divided for the look-up of their lengths: work-groups, rows and work-items of a work-group.
+    """Return how n listed rows are divided to look up their lengths: work-groups, rows and work-items of a work-group.
 
     A work-group takes as many rows as a tile of the scan has, so that the scan needs no launch for sums of tiles.
     """
@@ -286,7 +286,7 @@ def _enqueue_lengths(
     n: int,
     n_rows: int,
 ) -> None:
-    """Enqueue the row pointers of the result's n rows, and the totals that the host reads."""
+    """Enqueue the kernels that compute row pointers of a selection of n listed rows, and the totals that the host reads."""
     groups, tile, group = _share_rows(chain.device, n, indptr.dtype)
     built, record = chain.build(Lengths(group, name_of(indptr.dtype), name_of(row_list.dtype)))
     # A work-item takes adjacent rows on CPU devices, rows at a stride elsewhere.
@@ -298,7 +298,7 @@ def _enqueue_lengths(
 
 
 def _gather_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts:
-    """Return the parts of marked rows, for fewer than 2^31 rows and entries."""
+    """Return data, indices and indptr of the rows of a matrix that a mask marks, for fewer than 2^31 rows and entries."""
     data, _, indptr = parts
     chain, n, index = Chain(queue, marks, *parts), indptr.size - 1, indptr.dtype
     gather = _build_gather(chain, index, data.dtype, n)
@@ -318,21 +318,21 @@ def _gather_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) 
 
 
 def _enqueue_masked(chain: Chain, marks: cl_array.Array, indptr: cl_array.Array, places: cl_array.Array, n: int) -> None:
-    """Enqueue the scan of marked rows and of their entries, which gives their places in the result."""
+    """Enqueue the scan that gives the rows that a mask marks, and the entries of these rows, places in the result."""
     built, _ = chain.build(MASKED.record(_work_group_of(chain.device), name_of(indptr.dtype)))
     chain.launch_spread(built, n, marks, indptr, places, groups_per_unit=Thresholds.of(chain.device).groups_per_unit)
     enqueue_scan(chain, places, places, n, kind="pointers")
 
 
 def _work_group_of(device: Device) -> int:
-    """Return the work-items of a work-group of the kernels that write row pointers."""
+    """Return the work-group size of the kernels that write row pointers of the rows that a mask marks."""
     return min(_WORK_GROUP, device.max_work_group)
 
 
 def _build_gather(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], n_rows: int, list_dtype: str = ""
 ) -> tuple[Built, Rows | RowsChunked]:
-    """Return the built kernel that gathers rows, and its record; ``list_dtype`` is the dtype of the row list, "" without one."""
+    """Return the kernel that gathers selected rows, and its record; ``list_dtype``: of the row list, "" if a mask selects."""
     if chain.device.lanes_are_loops:
         return chain.build(RowsChunked(1, name_of(index), dtype.itemsize, list_dtype))
     is_few = has_few_rows(n_rows)

@@ -33,12 +33,12 @@ def axis_of(axis: Any) -> int | None:
 
 
 def longest_row(A: Matrix) -> int | None:
-    """Return the number of entries of the longest row, duplicates included; None if that is not known."""
+    """Return the number of entries of a matrix's longest row, duplicates included; None if that is not known."""
     return None if A.facts is None else A.facts.longest
 
 
 def find_summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Return the axes that a product sums over, as a list for each of two arrays; ``A``, ``B``: the shapes of the arrays.
+    """Return the axes over which a product of two arrays sums, a list for each array; ``A``, ``B``: the shapes of the arrays.
 
     Raises
     ------

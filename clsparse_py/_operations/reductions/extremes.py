@@ -30,7 +30,7 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
 
-#: Most work-items in a work-group.
+#: Most work-items in a work-group of the kernels that find largest and smallest values.
 _WORK_GROUP = 128
 
 
@@ -135,11 +135,11 @@ class Extremes(Matrix):
 
     @abc.abstractmethod
     def _transposed(self) -> Matrix:
-        """Return the transposed matrix, which is kept."""
+        """Return the transposed matrix, which this matrix keeps."""
 
     @abc.abstractmethod
     def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> Any:
-        """Return a one-dimensional `coo_array` of length n with some values at some places."""
+        """Return a one-dimensional `coo_array` of length n from its values and their places."""
 
     @of_extreme
     def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
@@ -209,7 +209,7 @@ class Extremes(Matrix):
         return self._place("minimum", "argmin", axis, out, explicit)
 
     def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return the largest or smallest values, of all places or along an axis; of stored values alone if ``explicit``."""
+        """Return a matrix's largest or smallest values, of all places or along an axis; of stored ones alone if ``explicit``."""
         if out is not None:
             raise ValueError("out: must be None, as sparse min and max do not support it")
         along = axis_of(axis)
@@ -225,7 +225,7 @@ class Extremes(Matrix):
         return self._vector(_view(values, self.dtype), places, A.shape[0])
 
     def _extreme_of_all(self, operation: str, explicit: bool) -> Any:
-        """Return the largest or smallest value of all places, or of the stored values alone if ``explicit``."""
+        """Return a matrix's largest or smallest value of all places, or of the stored values alone if ``explicit``."""
         data, zero = _parts_of(self)[0], self.dtype.type(0)
         if not data.size:
             return zero
@@ -233,7 +233,7 @@ class Extremes(Matrix):
         return extreme if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, extreme)
 
     def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return the first place of the largest or smallest value, of all places or along an axis."""
+        """Return the first place of a matrix's largest or smallest value, of all places or along an axis."""
         if out is not None:
             raise ValueError(f"out: must be None, as sparse {name} does not support it")
         along = axis_of(axis)
@@ -259,7 +259,7 @@ class Extremes(Matrix):
 
 
 def _parts_of(A: Matrix) -> Parts:
-    """Return the parts of a matrix in canonical format, booleans as bytes."""
+    """Return data, indices and indptr of a matrix in canonical format, boolean values as bytes."""
     data, indices, indptr = canonical_parts(A, A.dtype)
     return _view(data, np.dtype(np.uint8)) if data.dtype.kind == "b" else data, indices, indptr
 
@@ -271,7 +271,7 @@ def _view(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
 
 
 def _reduce_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
-    """Return the extreme value of an array that is not empty."""
+    """Return the largest or smallest value of a device array that is not empty."""
     ends = copy_to_device(queue, "segments", np.array([0, data.size], np.int64))
     chain, extreme = Chain(queue, data, ends), allocate(queue, "the extreme value", 1, data.dtype)
     enqueue_segmented_sum(chain, ends, data, extreme, 1, data.size, operation=operation)
@@ -282,9 +282,9 @@ def _reduce_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) ->
 def _reduce_rows(
     queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int, longest: int | None
 ) -> tuple[Parts, cl_array.Array]:
-    """Return the extreme values of rows as parts of a matrix with one row, and marks of the values that are not 0.
+    """Return the rows' largest or smallest values, as data, indices and indptr of a single row, and marks of nonzero ones.
 
-    The parts are the extreme value of each row, 0 if it has no entry; the numbers of rows; and the pointers of the one row.
+    Data are the extreme value of each row, 0 if it has no entry; indices the numbers of rows; indptr the ends of the single row.
     Places without an entry count as 0 if a row has less than ``n_columns`` entries.
     """
     data, _, indptr = parts
@@ -303,7 +303,7 @@ def _reduce_rows(
 
 
 def _locate_in_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
-    """Return the column of the first extreme value of each row, 0 for empty rows; ``n_columns`` 0: of stored values alone."""
+    """Return each row's column of its largest or smallest value, 0 for empty rows; ``n_columns`` 0: of stored values alone."""
     data, indices, indptr = parts
     rows = rows_of(queue, indptr, data.size)
     chain, n = Chain(queue, *parts, rows), indptr.size - 1
@@ -327,7 +327,7 @@ def _locate_in_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
 
 
 def _locate_in_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
-    """Return the extreme value of a matrix, the position and the place of its first entry, and the first place without entry."""
+    """Return a matrix's largest or smallest value, position and place of its first entry, and the first place without entry."""
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation

@@ -35,7 +35,7 @@ from clsparse_py._run.transfer import contexts_match, copy_to_device, copy_to_ho
 
 __all__ = ["Diagonal", "Sums", "diagonal_on_device"]
 
-#: The dtypes of accumulators for long sums of single precision.
+#: The dtypes in which long sums of values of single precision are added up, by the names of the values' dtypes.
 _ACCUMULATORS = {"float32": np.dtype(np.float64), "complex64": np.dtype(np.complex128)}
 
 
@@ -66,7 +66,7 @@ class Sums(Matrix):
 
     @abc.abstractmethod
     def _transposed(self) -> Matrix:
-        """Return the transposed matrix, which is kept."""
+        """Return the transposed matrix, which this matrix keeps."""
 
     @of_axis
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
@@ -110,7 +110,7 @@ class Sums(Matrix):
 
     @of_axis
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
-        """Return the mean over all places, stored or not, or over the places of each column or row.
+        """Return the mean of the values at all places, stored or not, or at the places of each column or row.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ def _enqueue_sums(
 
 
 def _cast(queue: cl.CommandQueue, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return an array or a scalar of NumPy's, or a device array, with its values cast to a dtype."""
+    """Return means, as a NumPy array or scalar or a device array, with values cast to a dtype."""
     if not isinstance(value, cl_array.Array):
         return value.astype(dtype, copy=False)
     flat = value.reshape(value.size)  # type: ignore[no-untyped-call] # PyOpenCL's
@@ -268,7 +268,7 @@ class _Destination:
     def sum_segments(
         self, ends: cl_array.Array, data: cl_array.Array, inner: np.dtype[Any], dtype: Any, longest: int | None = None
     ) -> Any:
-        """Return the sums of segments of values, computed in the dtype ``inner``, at the destination.
+        """Return the sums of segments of values (rows, or all entries) where the caller wants them: on the host or the device.
 
         Parameters
         ----------
@@ -319,7 +319,7 @@ def diagonal_on_device(A: Matrix) -> cl_array.Array:
 def _read_diagonal(
     queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: tuple[int, int, int], *, is_sorted: bool
 ) -> cl_array.Array:
-    """Return the values on a diagonal; ``places``: the number of values, and the row and the column of the first."""
+    """Return the values on a matrix's diagonal; ``places``: the number of values, and the row and the column of the first."""
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype.type
     n, row, column = places

@@ -66,7 +66,7 @@ def spmm_plan(A: Matrix, *, work_group: int | None = None, expected_calls: int |
 
 
 def _check_work_group(work_group: Any) -> None:
-    """Refuse a work-group size that is no integer."""
+    """Raise a TypeError for a caller's work-group size that is no integer."""
     if work_group is not None and not isinstance(work_group, (int, np.integer)):
         raise TypeError(f"work_group: must be an integer, is {type(work_group).__name__}")
 
@@ -155,7 +155,7 @@ def spmm(
 def _multiply(
     A: Matrix, X: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring, plan: SpmmPlan | None, work_group: int | None
 ) -> Any:
-    """Return the product that `spmm` returns, for operands that were not checked by the last product."""
+    """Return the product ``A @ X`` of `spmm`, with checks of the operands, unless the latest product is repeated."""
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:

@@ -136,25 +136,25 @@ class Pattern:
     adjacent: int = 0
 
     def are_alike(self, limits: Thresholds, longest: int) -> bool:
-        """Return whether no row is longer than ``longest``, or much longer than the mean row, so that a row may have a team."""
+        """Return whether no row of A is longer than ``longest`` or much longer than the mean: a team of lanes may take a row."""
         if self.longest is None:
             return False
         return self.longest <= min(longest, limits.max_alike_by_mean * self.nnz / max(self.n_rows, 1))
 
     @property
     def work(self) -> int:
-        """The number of rows and entries together."""
+        """The number of A's rows and entries together, by which work is shared."""
         return self.n_rows + self.nnz
 
     def is_scattered(self, limits: Thresholds) -> bool:
-        """Return whether rows are alike and neighbouring entries of a row name rows of X that are no neighbours."""
+        """Return whether A's rows are alike and neighbouring entries of a row of A name rows of X that are no neighbours."""
         if self.longest is None:
             return False
         are_alike = self.longest * self.n_rows <= limits.max_longest_by_mean * self.nnz
         return are_alike and self.adjacent <= limits.max_scattered_share * self.nnz
 
     def is_local(self, limits: Thresholds) -> bool:
-        """Return whether rows are short and neighbouring entries of a row name neighbouring rows of X, as on grids."""
+        """Return whether A's rows are short and neighbouring entries of a row of A name neighbouring rows of X, as on grids."""
         return self.nnz <= limits.max_local_mean * self.n_rows and self.adjacent >= limits.min_local_share * self.nnz
 
 
@@ -203,7 +203,7 @@ def _power_of_two_from(n: int) -> int:
 
 
 def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout) -> tuple[Shape, str]:
-    """Decide on the shape of a product's kernel.
+    """Decide on the shape of SpMM's kernel: lanes, vectors of columns, parts of A, and whether X is copied before.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Patt
 def _choose_for_lanes(
     limits: Thresholds, device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout
 ) -> tuple[Shape, str]:
-    """Return the shape for devices whose neighbouring work-items share accesses."""
+    """Return the shape of SpMM's kernel, and the reason, for GPUs, whose neighbouring work-items share memory accesses."""
     item = arithmetic.result.itemsize
     packed = not layout.adjacent and n_columns > limits.max_direct_columns
     width = 1
@@ -266,14 +266,14 @@ def _choose_for_lanes(
 
 
 def shape_of_groups(limits: Thresholds, shape: Shape, rows: int) -> Shape:
-    """Return the shape whose teams take groups of at most ``rows`` rows, in place of a shape whose teams take single rows."""
+    """Return the shape of SpMM's kernel whose teams of lanes take groups of at most ``rows`` rows, in place of single rows."""
     unroll = limits.unroll_together_of_few if shape.lanes <= limits.few_lanes_together else limits.unroll_together
     return replace(shape, rows=rows, unroll=unroll)
 
 
 def _suits_teams(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
-    """Return whether A suits a team to a row on GPUs: many lanes do not suit short rows, nor few lanes long ones."""
-    # A team of a power of two lanes, with two vectors each, has no lane to spare.
+    """Return whether A suits a team of lanes to a row on GPUs: many lanes do not suit short rows, nor few lanes long ones."""
+    # If the number of vectors is a power of two, no lane of a team is idle.
     fills = n_vectors.bit_count() == 1
     if (
         n_vectors > limits.row_lanes
@@ -284,7 +284,7 @@ def _suits_teams(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
 
 
 def _choose_step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
-    """Return the number of rows and entries of a part on GPUs, and the reason."""
+    """Return the number of rows and entries of a part of A for SpMM on GPUs, and the reason."""
     medium_step = limits.part_of_some if lanes <= limits.some_lanes else limits.part_of_many
     step, larger = (limits.part_of_few, limits.larger_of_few) if lanes <= limits.few_lanes else (medium_step, limits.larger)
     if pattern.longest is not None and pattern.longest > step:
@@ -297,7 +297,7 @@ def _choose_step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int,
 def _choose_for_cores(
     limits: Thresholds, device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout
 ) -> tuple[Shape, str]:
-    """Return the shape for devices whose work-items are the iterations of a core's loop."""
+    """Return the shape of SpMM's kernel, and the reason, for CPU devices, whose work-items are iterations of a core's loop."""
     step = max(limits.min_core_part, -(-pattern.work // (device.compute_units * limits.max_core_parts)))
     packed = not layout.adjacent and n_columns > limits.max_direct_columns and not pattern.is_local(limits)
     width = 1

@@ -63,13 +63,13 @@ class Groups:
 
 
 def rows_as_parts(queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array) -> Cut:
-    """Return the cut whose parts are the rows; no kernel is launched."""
+    """Return the cut of a matrix whose parts are the rows; no kernel is launched."""
     row = from_host(queue, np.arange(n_rows + 1, dtype=indptr.dtype), copy=True)
     return Cut(n_rows, 0, row, indptr, row, None)
 
 
 def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, step: int, longest: int | None) -> Cut:
-    """Cut a structure into parts of ``step`` rows and entries; waits for the device if a row may be too long for a part.
+    """Cut a matrix into parts of ``step`` rows and entries; waits for the device if a row may be too long for a part.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def find_groups(
     queue.flush()
     yield chain.events[-1]
     flags_read = read_flags()
-    # Groups of two rows would cost least; to compute the lengths of many groups takes milliseconds of the host.
+    # A lower bound of the groups' cost comes first, as the host takes milliseconds to compute the lengths of many groups.
     least_cost = (n_rows - np.count_nonzero(flags_read)) * (1 + 2 * limits.cost_together)
     if least_cost >= n_rows * (1 + limits.cost_together):
         return None
@@ -132,7 +132,7 @@ def find_groups(
 
 
 def group_rows(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
-    """Return the most rows of a group that cost least, and the first row of each group, with the number of rows behind.
+    """Return the limit of rows to a group of equal columns that costs least, and each group's first row, then the row number.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def group_rows(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
     lengths = np.diff(begins, append=n_rows)
     costs = [(-(-lengths // rows)).sum() * (1 + limits.cost_together * rows) for rows in range(1, limits.max_together + 1)]
     rows = int(np.argmin(costs)) + 1
-    # number: the number of a group within its run of rows with equal columns.
+    # The array ``number`` counts the groups within each run of rows with equal columns.
     n_groups = -(-lengths // rows)
     last = np.cumsum(n_groups)
     number = np.arange(last[-1] if last.size else 0) - np.repeat(last - n_groups, n_groups)

@@ -19,14 +19,14 @@ from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 
 __all__ = ["Pack", "Parts", "slack_of"]
 
-#: Values of a tile of X that a work-group copies.
+#: Values of a tile of the dense X that a work-group copies, to make the columns of a row adjacent.
 _TILE_VALUES = 1024
-#: Most columns of a tile of X that a work-group copies: 128 bytes of float32.
+#: Most columns of a tile of the dense X that a work-group copies: 128 bytes of float32.
 _TILE_COLUMNS = 32
 
 
 def slack_of(step: int) -> int:
-    """Return the most entries beyond ``step`` that a part may have so that the part ends with a row."""
+    """Return the most entries beyond ``step`` that a part of A may have so that the part ends with a row."""
     return max(step - 1, 0)
 
 
@@ -70,7 +70,7 @@ class Parts(ProductKernel):
 
     @classmethod
     def of(cls, shape: Shape, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int | None = None) -> Parts:
-        """Return the legal record nearest to a shape; ``work_group``: the work-group size in place of the shape's."""
+        """Return the legal parameters of SpMM's kernel nearest to a kernel `Shape`; ``work_group`` replaces the shape's own."""
         work_group = max(1, min(work_group or shape.work_group, device.max_work_group))
         lanes = min(shape.lanes, work_group & -work_group)
         vectors, width = shape.vectors, shape.width
@@ -94,25 +94,25 @@ class Parts(ProductKernel):
         return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
 
     def adapt(self, n_columns: int, x_row: int, *, adjacent: bool) -> Self:
-        """Return the record for ``n_columns`` columns of X, whose rows are ``x_row`` values apart."""
+        """Return the parameters of SpMM's kernel for an X of ``n_columns`` columns, whose rows are ``x_row`` values apart."""
         return replace(self, exact=self.rows > 0 and adjacent and n_columns == self.columns and -(1 << 31) <= x_row < 1 << 31)
 
     @property
     def teams(self) -> int:
-        """Parts that a work-group takes."""
+        """Number of parts of A that a work-group of SpMM's kernel takes, each by a team of lanes."""
         return self.work_group // self.lanes
 
     def room(self, step: int) -> int:
-        """Return the most entries that a work-group stages of parts of ``step`` rows and entries."""
+        """Return the most entries of A that a work-group stages in local memory, of parts of ``step`` rows and entries."""
         return self.teams * step + slack_of(step)
 
     def local_memory(self, step: int) -> int:
-        """Return the bytes of local memory that a work-group takes for parts of ``step`` rows and entries."""
+        """Return the bytes of local memory in which a work-group stages entries of A, of parts of ``step`` rows and entries."""
         return self.room(step) * (self.arithmetic.result.itemsize + (4 if self.arithmetic.index == "int32" else 8))
 
     @property
     def columns(self) -> int:
-        """Columns that a team computes."""
+        """Number of columns of Y that a team of lanes computes."""
         return self.lanes * self.vectors * self.width
 
     @property
@@ -176,7 +176,7 @@ class Pack(programs.Parameters):
 
     @classmethod
     def legal(cls, device: Device, dtype: str, n_columns: int) -> Pack:
-        """Return the record for an X of ``n_columns`` columns."""
+        """Return the parameters of the kernel that copies a dense X of ``n_columns`` columns so that columns are adjacent."""
         work_group = power_of_two_at_most(min(256, device.max_work_group))
         columns = min(_TILE_COLUMNS, 1 << (n_columns - 1).bit_length())
         return cls(work_group, dtype, max(_TILE_VALUES, work_group) // columns, columns)

@@ -30,7 +30,7 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["Explanation", "Product", "SpmmPlan"]
 
-#: Most columns of Y that a work-group adds later pieces of rows to at a time.
+#: Most columns of Y to which a work-group adds the sums of later pieces of cut rows at a time.
 _COMBINED_COLUMNS = 32
 
 
@@ -177,7 +177,7 @@ class SpmmPlan(SetOnce, Repeating):
         self._limits = limits
 
     def matches(self, A: Matrix) -> bool:
-        """Return whether this plan was made for A's present structure."""
+        """Return whether this plan of SpMM was made for A's present structure."""
         return A.indptr is self.indptr and A.indices is self.indices
 
     def __repr__(self) -> str:
@@ -191,7 +191,7 @@ class SpmmPlan(SetOnce, Repeating):
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return the kernels of products so far, by the number of columns, and the reasons for the kernels."""
+        """Return the kernels of the plan's products so far, by the number of columns, and the reasons for the kernels."""
         products = []
         for kind, launches in [*self._launches.items()]:
             recording = launches.product.recording
@@ -249,7 +249,7 @@ class SpmmPlan(SetOnce, Repeating):
             self._call = launches.product.make_call(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _pack(self, built: Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int) -> cl_array.Array:
-        """Enqueue the copy of X whose columns are adjacent, and return the copy."""
+        """Enqueue the copy of the dense X in which the columns of a row are adjacent, and return the copy."""
         record = built.parameters
         assert isinstance(record, Pack)
         n_rows, n_columns = x.shape
@@ -263,7 +263,7 @@ class SpmmPlan(SetOnce, Repeating):
         return packed
 
     def _build(self, kind: _Kind) -> _Launches:
-        """Choose the shape of the kernel for a kind of product, build its launches, and keep them.
+        """Choose the shape of SpMM's kernel for a kind of product, and build and keep the launches of that kind.
 
         Raises
         ------
@@ -284,7 +284,7 @@ class SpmmPlan(SetOnce, Repeating):
             return launches
 
     def _renew(self, kind: _Kind, launches: _Launches) -> _Launches:
-        """Take note of a product, and return its launches: others once it is known whether rows are computed together."""
+        """Count a product, and return its launches: other ones once the search for rows with equal columns has ended."""
         with self._building:
             if not self._groups.come():
                 return launches
@@ -298,11 +298,11 @@ class SpmmPlan(SetOnce, Repeating):
             return renewed
 
     def _arithmetic(self, kind: _Kind) -> Arithmetic:
-        """Return the arithmetic of a kind of product."""
+        """Return the arithmetic of a kind of SpMM's products: dtypes of A, X and indices, and the semiring."""
         return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
 
     def _launches_of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Launches:
-        """Return the launches of a kind of product by a kernel of the given shape."""
+        """Return the launches of a kind of SpMM's products by a kernel of the given shape."""
         chain, index = Chain(self.queue, self.indptr), self.indptr.dtype.type
         x_row, x_column = (kind.n_columns, 1) if shape.packed else kind.strides[:2]
         requested = Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group)
@@ -328,21 +328,21 @@ class SpmmPlan(SetOnce, Repeating):
             combine, _ = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, 256, 256, columns))
             add_later_pieces(recorder, combine, rows, arrays[-1], kind.n_columns, kind.strides[2:])
         if shape.rows < 2:
-            # Products may run on other queues, so the cut has to be there. Groups of rows are awaited by events instead.
+            # Products may run on other queues, so the cut of A has to be finished. Groups of rows are awaited by events instead.
             self.queue.finish()
         return _Launches(shape, why, cut, pack, DenseProduct(recorder.recording(), self.queue), shape.rows == 1)
 
     def _partition(
         self, shape: Shape, recorder: Recorder, arithmetic: Arithmetic, n_columns: int
     ) -> tuple[Cut, tuple[cl_array.Array, ...]]:
-        """Return the partition of A for a shape, and the kernel's arguments that describe the partition."""
+        """Return the partition of A for a shape of SpMM's kernel, and the kernel's arguments that describe the partition."""
         if shape.rows:
             groups = self._groups.made
             if shape.rows == 1 or groups is None:
                 return Cut(self.shape[0], 0, self.indptr, self.indptr, self.indptr, None), ()
             return Cut(groups.n, 0, groups.first, self.indptr, self.indptr, None), (groups.first,)
         cut = self._cut_in_parts(shape.step)
-        # If no part has a piece, the kernel never uses this argument.
+        # If no part of A is a piece of a row, the kernel never uses the argument for the pieces' sums.
         partial = recorder.scratch(cut.n_pieces * n_columns, arithmetic.result) if cut.n_pieces else cut.slot
         return cut, (cut.row, cut.entry, cut.slot, partial)
 

@@ -41,7 +41,7 @@ __all__ = [
     "spmv_plan",
 ]
 
-#: The error of a plan that does not match A.
+#: The message of the error that `spmv` raises for a plan of another structure than A's.
 _OF_ANOTHER = "plan: was made for another structure than A's"
 
 
@@ -133,7 +133,7 @@ def spmv_plan(
     require_calls(expected_calls)
     if queues is None:
         return SpmvPlan.of(A, scheme, kernel, expected_calls)
-    # This import waits for the first call, as few processes need the module.
+    # The module of plans for several devices is imported at the first call, as few processes need it.
     from clsparse_py._operations.spmv.shared import SharedSpmvPlan, check_queues
 
     return SharedSpmvPlan(A, check_queues(A, queues), scheme, kernel, expected_calls)
@@ -287,7 +287,7 @@ def _require_shared(plan: Any, A: Matrix) -> SharedSpmvPlan:
 
 
 def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
-    """Raise if alpha, beta or a plan comes with a mask of rows, or a complement without a mask."""
+    """Raise a ValueError if alpha, beta or a plan comes with `spmv`'s mask of rows, or a complement without a mask."""
     if mask is None:
         raise ValueError("complement: belongs to a mask, which is missing")
     for name, argument in (("alpha", alpha), ("beta", beta), ("plan", plan)):
@@ -297,7 +297,7 @@ def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
 
 def _multiply_masked_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, complement: bool) -> Any:
     """Return ``A @ x`` in the rows that a mask selects, and ``out`` or the identity in other rows."""
-    # This import waits for the first call, as few processes need the module.
+    # The module of products of masked rows is imported at the first call, as few processes need it.
     from clsparse_py._operations.spmv.masked import enqueue_masked_rows, prepare_row_mask
 
     row_marks = prepare_row_mask(A, mask)

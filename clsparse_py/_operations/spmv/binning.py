@@ -24,11 +24,11 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["GRANULARITIES", "N_BINS", "Scheme", "SchemeName", "Side", "count_bins", "list_rows"]
 
-#: The granularities U of coarse binning (Hou, Feng and Che, Section III-B).
+#: The granularities U of coarse binning, numbers of adjacent rows to a virtual row (Hou, Feng and Che, Section III-B).
 GRANULARITIES = (*(factor * 10**power for power in range(1, 6) for factor in (1, 2, 5)), 10**6)
-#: Number of bins: one to a workload from 0 to 99, and one for longer rows.
+#: Number of bins, classes of rows by size: one for each number of entries from 0 to 99, and one for longer rows.
 N_BINS = 101
-#: Mean entries a row of a block, below which hybrid binning takes the block's rows one by one.
+#: Mean entries to a row of a block of adjacent rows, below which hybrid binning takes the block's rows one by one.
 HYBRID_THRESHOLD = 32
 
 #: Names of the binning schemes.
@@ -59,7 +59,7 @@ class Scheme:
 
     @classmethod
     def parse(cls, text: str) -> Scheme:
-        """Return the scheme that "single", "fine", "coarse-U" or "hybrid-U" names; U is 100 where it is left out.
+        """Return the binning scheme that "single", "fine", "coarse-U" or "hybrid-U" names; U is 100 where it is left out.
 
         Raises
         ------
@@ -77,7 +77,7 @@ class Scheme:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The sets of virtual rows that are binned separately."""
+        """The sets of virtual rows (blocks of adjacent rows) that a binning scheme bins separately."""
         if self.name == "fine":
             return (Side(1, 1, -1, 0),)
         if self.name == "coarse":
@@ -119,20 +119,20 @@ class Binning(OfStructure):
 
 
 def _count_chunks(device: Device, n_virtual: int) -> int:
-    """Return the number of chunks of virtual rows, one to a work-item: a few to a core of a CPU, enough to fill a GPU."""
+    """Return the number of chunks of virtual rows that are binned, one to a work-item: a few to a CPU core, many on a GPU."""
     max_chunks = device.compute_units * (8 if device.lanes_are_loops else 512)
     return max(1, min(max_chunks, -(-n_virtual // 16)))
 
 
 def _side_arguments(n_rows: int, side: Side) -> tuple[Any, ...]:
-    """Return the arguments of binning kernels that say which virtual rows a side of a scheme has."""
+    """Return the arguments of binning kernels that say which virtual rows one side of a binning scheme has."""
     return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
 
 
 def count_bins(
     queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, side: Side, work_group: int = 128
 ) -> np.ndarray[Any, Any]:
-    """Return the numbers of virtual rows in the bins: one launch, one read."""
+    """Return the number of virtual rows in each bin (a class of rows by size), by one launch and one read."""
     chain = Chain(queue, indptr)
     device = chain.device
     built, record = chain.build(Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram"))
@@ -152,7 +152,7 @@ def list_rows(
     n_virtual: int,
     work_group: int = 128,
 ) -> cl_array.Array:
-    """Return lists of virtual rows, one list behind the other, in row order within a list.
+    """Return the lists of virtual rows of the bins, one list behind the other, in row order within a list.
 
     Parameters
     ----------

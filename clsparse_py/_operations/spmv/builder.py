@@ -65,21 +65,21 @@ class Builder:
         self._combine: Callable[[Recorder, cl_array.Array], None] | None = None
 
     def _new_recorder(self) -> Recorder:
-        """Return an empty recorder of a product."""
+        """Return an empty recorder for the launches of an SpMV product."""
         arithmetic = self.arithmetic
         dtypes = np.dtype(arithmetic.a), np.dtype(arithmetic.x), arithmetic.result
         return make_recorder(Chain(self.queue), dtypes, scaled=self.scaled)
 
     def _explain(self, rows: int, choice: str, built: Built, why: str) -> None:
-        """Add a line to the explanation: the number of rows, their kernel, and the reason."""
+        """Add a line to the plan's explanation: a number of rows, the kernel that takes these rows, and the reason."""
         self.shares.append(Share(rows, choice, built.parameters.name, why))
 
     def _upload(self, values: Any) -> cl_array.Array:
-        """Copy numbers to the device, in the matrix's index dtype."""
+        """Copy an array of numbers to the device, in the matrix's index dtype."""
         return from_host(self.queue, np.ascontiguousarray(values, dtype=self.index), copy=True)
 
     def add_single(self, choice: KernelChoice) -> None:
-        """Add the launch of one kernel for all rows, in order."""
+        """Add the launches of one SpMV kernel that takes all rows, in order."""
         inspected, structure = self.of, (self.of.indptr, self.of.indices)
         why = "all rows, in order"
         if choice.name == "vector_long":
@@ -111,7 +111,7 @@ class Builder:
         self._explain(self.n_rows, str(choice), built, why)
 
     def _add_adaptive(self, requested: Adaptive) -> Built:
-        """Add the launches of CSR-Adaptive.
+        """Add the launches of the SpMV kernel CSR-Adaptive.
 
         There is no second launch if no row is cut: a short rest of a part's last row fits into room that local memory has for
         it, and a longer rest is summed by the part unless it is too long for one work-group.
@@ -131,7 +131,7 @@ class Builder:
         return built
 
     def _add_streamed(self, requested: Streamed) -> Built:
-        """Add the launch of a kernel that stages entries of whole rows, or of CSR-Adaptive if a row may be too long.
+        """Add the launch of the SpMV kernel that stages entries of whole rows, or of CSR-Adaptive if a row may be too long.
 
         Columns are compressed to 16 bits after some products; before that, and if 16 bits are too few, it takes A's own columns.
         """
@@ -152,7 +152,7 @@ class Builder:
             return inspected.cut(built.capacity - longest_rest, 0, longest_rest) if is_allowed else None
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
-            """Return the recorded product of the kernel with columns in 16 bits."""
+            """Return the recorded SpMV product by the kernel that takes columns in 16 bits."""
             (n_parts, (rows, entries, _)), recorder = parts, self._new_recorder()
             _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, inspected.indptr, *columns)
             return recorder.recording()
@@ -161,11 +161,11 @@ class Builder:
         return built
 
     def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
-        """Plan the upgrade of the chunks' columns to 16 bits: parts and sums of the product stay as they are."""
+        """Plan the upgrade of the kernel "chunked" to columns in 16 bits: the parts of A and their sums stay as they are."""
         index = self.index
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
-            """Return the recorded product of the kernel with columns in 16 bits."""
+            """Return the recorded SpMV product by the kernel that takes columns in 16 bits."""
             (n_parts, (rows, entries, _)), recorder = parts, self._new_recorder()
             partial = self._allocate_sums(recorder, n_parts, is_read=self._combine is not None)
             sizes = index(n_parts), index(self.of.features.nnz)
@@ -182,7 +182,7 @@ class Builder:
         cut: Callable[[Any], _Parts | None],
         launch: Callable[[Built, _Parts, cl_array.Array, cl_array.Array], Recording],
     ) -> None:
-        """Plan an upgrade that compresses columns to 16 bits and records the product; none if differences need more bits.
+        """Plan an upgrade that compresses A's columns to 16 bits and records the product; none if they need more bits.
 
         Parameters
         ----------
@@ -196,14 +196,14 @@ class Builder:
         inspected, queue = self.of, self.queue
 
         def make() -> Generator[cl.Event, None, Recording | None]:
-            """Enqueue the compression of columns, and return the recorded product; None if differences need more bits."""
+            """Enqueue the compression of A's columns to 16 bits, and return the recorded product; None if they need more bits."""
             built, record = self._chain.build(requested)
             parts = cut(record)
             if parts is None:
                 return None
             n_parts, (_, entries, _) = parts
             chain = Chain(queue, inspected.indices, entries)
-            # A core reads a part from its first entry to its last.
+            # A core of a CPU device reads the columns of a part of A from the part's first entry to its last.
             group = 1 if inspected.device.lanes_are_loops else min(256, inspected.device.max_work_group)
             kernel, _ = chain.build(Narrow(group, inspected.indices.dtype.name))
             columns = allocate(queue, "columns in 16 bits", inspected.features.nnz, np.dtype(np.uint16))
@@ -218,30 +218,30 @@ class Builder:
         self.upgrade = Upgrade("columns in 16 bits", self.limits.narrow_after, self.expected, make)
 
     def _allocate_sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
-        """Return memory for the sums of parts: scratch memory of each product, unless no sum is read."""
+        """Return memory for the sums of A's parts, one each: scratch memory of each product, unless no sum is read."""
         if is_read:
             return recorder.scratch(n_parts, self.arithmetic.result)
         return allocate(self.queue, "sums of parts", n_parts, self.arithmetic.result)
 
     def _add_balanced(self, built: Built, step: int, row_weight: int, slack: int) -> _Parts:
-        """Add the launches of a kernel that takes parts of equal weight, and return the parts."""
+        """Add the launches of an SpMV kernel that takes parts of A of equal weight, and return the parts."""
         inspected, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
         part_row = copy_to_host(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
         if not (row_weight or even) and np.diff(part_row).max() > self.limits.max_rows_by_step * step:
-            # A part of many empty rows would take long: rows get a weight, too.
+            # A part of A with many empty rows would take long: rows get a weight, too.
             row_weight = 1
             n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
             part_row = copy_to_host(rows)
-        # The parts that begin inside a row sum its later pieces; `part_row` has the number of the row behind it.
+        # Parts of A that begin inside a row sum later pieces of that row; `part_row` has the number of the next row.
         cut = np.flatnonzero(copy_to_host(cuts))
         partial = self._allocate_sums(self.recorder, n_parts, is_read=cut.size > 0)
         structure = (partial, inspected.indptr, inspected.indices)
         if isinstance(record, Chunked):
             _launch(self.recorder, built, n_parts, index(n_parts), index(inspected.features.nnz), rows, entries, *structure)
         elif isinstance(record, Adaptive):
-            # If rows weigh nothing, parts begin at multiples of the step or behind a row's rest: loads of entries need not wait.
+            # If rows weigh nothing, parts of A begin at multiples of the step or behind a row's rest: loads need not wait.
             steps = (np.uint32(0 if row_weight else step),) if record.parts == "rests" else ()
             _launch(
                 self.recorder,
@@ -261,7 +261,7 @@ class Builder:
         return n_parts, [rows, entries, cuts]
 
     def _add_vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> Built:
-        """Add the launches of "vector_long", whose rows are cut into pieces, a work-group to a piece."""
+        """Add the launches of the SpMV kernel "vector_long", whose rows are cut into pieces, a work-group to a piece."""
         built, record = self._chain.build(choice.record(self.device, self.arithmetic, self.scaled))
         begin, end = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
         piece = self.limits.piece
@@ -302,14 +302,14 @@ class Builder:
         built, _ = self._chain.build(record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
 
         def launch(recorder: Recorder, partial: cl_array.Array) -> None:
-            """Record the launch that adds the sums of later pieces to y."""
+            """Record the launch that adds the sums of cut rows' later pieces to y."""
             add_later_pieces(recorder, built, cut_rows, partial)
 
         launch(self.recorder, partial)
         self._combine = launch
 
     def add_all(self, decision: Decision) -> None:
-        """Add the launches of the decided kernels, for all rows.
+        """Add the launches of the SpMV kernels of a decision, for all rows of A.
 
         Raises
         ------
@@ -324,7 +324,7 @@ class Builder:
             self.add_binned(decision)
 
     def add_binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
-        """Add the launches of bins: one list of rows to a kernel; lists of kernels of one shape share a launch.
+        """Add the launches for bins (rows by size): a list of rows to a kernel; lists of kernels of one shape share a launch.
 
         Only rows of ``bins`` are multiplied.
         """
@@ -358,7 +358,7 @@ class Builder:
             self._add_subvectors(lists)
 
     def _join_lists(self, arrays: list[cl_array.Array]) -> cl_array.Array:
-        """Copy lists of rows one behind the other into one array."""
+        """Return a device array with several lists of rows, copied one behind the other."""
         chain, begin = Chain(self.queue, *arrays), 0
         all_rows = allocate(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
         for array in arrays:
@@ -368,11 +368,11 @@ class Builder:
         return all_rows
 
     def _add_subvectors(self, lists: list[_List]) -> None:
-        """Add the launches of "subvectorX" over lists of rows: one for each work-group size and unrolling, whatever X is."""
+        """Add the launches of the kernels "subvectorX" over lists of rows: one for each work-group size and unrolling."""
         arrays = list({id(row_list.rows): row_list.rows for row_list in lists}.values())
         offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
         rows = arrays[0] if len(arrays) == 1 else self._join_lists(arrays)
-        # Lists of long rows come first, so that the slowest work-groups begin first.
+        # Lists of long rows come first in a launch, so that the slowest work-groups begin first.
         lists = sorted(lists, key=lambda row_list: -row_list.choice.lanes)
         shapes = dict.fromkeys((row_list.choice.work_group, row_list.choice.unroll) for row_list in lists)
         for shape in shapes:
@@ -396,5 +396,5 @@ class Builder:
 
 
 def _launch(recorder: Recorder, built: Built, work_items: int, *own_arguments: Any) -> None:
-    """Record the launch of a product's kernel; ``own_arguments`` are the kernel's arguments after the operands."""
+    """Record the launch of an SpMV kernel; ``own_arguments`` are the kernel's arguments after the operands."""
     recorder.launch(built, -(-work_items // built.parameters.work_group), *list_arguments(recorder), *own_arguments)

@@ -99,7 +99,7 @@ class KernelChoice:
 
     @classmethod
     def parse(cls, label: str) -> KernelChoice:
-        """Return the kernel choice that a label names: kernel, work-group and `number`, such as "adaptive/128/6".
+        """Return the SpMV kernel choice that a label names: kernel, work-group and `number`, such as "adaptive/128/6".
 
         Raises
         ------
@@ -115,7 +115,7 @@ class KernelChoice:
 
     @classmethod
     def parse_for_bin(cls, label: str) -> KernelChoice:
-        """Return the kernel choice that a label names for the rows of a bin; kernels that balance entries take no bins."""
+        """Return the SpMV kernel choice that a label names for a bin (rows of one size); kernels that balance take no bins."""
         choice = cls.parse(label)
         if choice.name in BALANCED:
             raise ValueError(f"kernel: {choice.name} balances rows by itself and takes no bins")
@@ -123,24 +123,24 @@ class KernelChoice:
 
     @property
     def label(self) -> str:
-        """The label of this kernel choice, which `parse` takes."""
+        """The label of this SpMV kernel choice, such as "adaptive/128/6", which `parse` takes."""
         return f"{self.name}/{self.work_group}/{self.number}"
 
     @property
     def number(self) -> int:
-        """The kernel's second parameter, after the work-group: `items` or `unroll`."""
+        """The second tunable parameter of the chosen SpMV kernel, after the work-group size: `items` or `unroll`."""
         return self.items if self.name in BALANCED else self.unroll
 
     @property
     def lanes(self) -> int:
-        """Work-items to a row, X, of a kernel that takes whole rows."""
+        """Number of work-items to a row, X, of an SpMV kernel that takes whole rows."""
         match = re.fullmatch(r"subvector(\d+)", self.name)
         if match:
             return int(match[1])
         return 1 if self.name == "serial" else self.work_group
 
     def record(self, device: Device, arithmetic: Arithmetic, scaled: bool) -> ProductKernel:
-        """Return the nearest legal record of the kernel, for all rows in order or, if "vector_long", pieces of rows."""
+        """Return the nearest legal parameters of the chosen SpMV kernel, for all rows in order or, if "vector_long", pieces."""
         common = device, arithmetic, scaled, self.work_group
         if self.name == "adaptive":
             return Adaptive.legal(*common, self.items)
@@ -222,7 +222,7 @@ class Explanation(Shown):
 
 
 def has_no_long_row(features: Features, device: Device) -> bool:
-    """Return whether the longest row has at most the mean entries of a compute unit, so that no row need be cut."""
+    """Return whether a matrix's longest row has at most a compute unit's mean share of entries, so that no row need be cut."""
     return features.longest * device.compute_units <= features.nnz
 
 
@@ -280,7 +280,7 @@ def choose(
 
 
 def _repeat_for_bins(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
-    """Return the kernels of all bins of a scheme where the caller named one kernel for all rows."""
+    """Return the kernels of all bins of a binning scheme where the caller named one SpMV kernel for all rows."""
     if scheme.name == "single":
         return ((named_kernel,),)
     if named_kernel.name in BALANCED:
@@ -291,7 +291,7 @@ def _repeat_for_bins(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[
 
 
 def default_choice(name: KernelName, device: Device) -> KernelChoice:
-    """Return the named kernel with its default parameters on a device."""
+    """Return the SpMV kernel of a name with its default parameters on a device."""
     choice = KernelChoice(name)
     if name == "adaptive":
         return replace(choice, items=5, work_group=128)

@@ -13,16 +13,16 @@ from clsparse_py._operations.spmv.binning import N_BINS, Scheme, Side
 
 __all__ = ["CLASSES", "Composer", "Loads", "class_of"]
 
-#: Classes of bins that are measured together, as (first bin, bin behind the last): their rows have about equal lengths.
+#: Classes of SpMV's bins of rows that are measured together, as (first bin, bin behind the last): rows of about equal lengths.
 CLASSES = ((0, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64), (64, N_BINS - 1), (N_BINS - 1, N_BINS))
 
 
 def class_of(number: int) -> int:
-    """Return the index in `CLASSES` of the class that a bin belongs to."""
+    """Return the index in `CLASSES` of the class that a bin (rows of one size) belongs to."""
     return next(i for i, (_, end) in enumerate(CLASSES) if number < end)
 
 
-#: Indices of classes in `CLASSES`, by the number of the bin.
+#: Index in `CLASSES` of each bin's class of bins, by the bin's number.
 _CLASS_OF_BIN = np.array([class_of(number) for number in range(N_BINS)])
 
 
@@ -40,7 +40,7 @@ class Loads:
         self._blocks: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
 
     def of(self, side: Side) -> np.ndarray[Any, Any]:
-        """Return the load of each class of bins, on one side of a scheme; see ``templates/spmv/binning.mako``."""
+        """Return the load, entries plus rows, of each class of bins on one side of a binning scheme; see `Side`."""
         if side.block == 1:
             return np.bincount(_classify(self.lengths), self.lengths + 1.0, len(CLASSES))
         entries, fine = self._sum_blocks(side.block)
@@ -55,7 +55,7 @@ class Loads:
     def _sum_blocks(self, size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return the entries of blocks of ``size`` adjacent rows, and the loads of classes with a block's rows binned singly."""
         if size not in self._blocks:
-            # Sums of large blocks are sums over smaller blocks: rows are summed once.
+            # The sums of large blocks of rows are sums over smaller blocks: single rows are summed once.
             smaller = max((block for block in self._blocks if size % block == 0), default=0)
             if smaller:
                 begins = np.arange(0, self._blocks[smaller][0].size, size // smaller)
@@ -70,7 +70,7 @@ class Loads:
 
 
 def _classify(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the indices in `CLASSES` of rows with the given numbers of entries."""
+    """Return the indices in `CLASSES` (classes of bins) of rows with the given numbers of entries."""
     classes: np.ndarray[Any, Any] = _CLASS_OF_BIN[np.minimum(numbers, N_BINS - 1)]
     return classes
 
@@ -91,7 +91,7 @@ class Composer:
 
     @classmethod
     def of(cls, loads: Loads, measurements: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> Composer:
-        """Return the composer for measurements, which are features of a bin and seconds by label."""
+        """Return the composer of binning schemes for measurements: pairs of a bin's features and kernels' seconds by label."""
         best = {}
         for features, times in measurements:
             if not times:
@@ -103,12 +103,12 @@ class Composer:
         return cls(loads, best)
 
     def label(self, side: Side, number: int) -> str | None:
-        """Return the fastest label of a bin's class at the nearest granularity that was measured; None without a measurement."""
+        """Return the label of the fastest kernel for a bin's class at the nearest granularity measured; None without any."""
         nearest = self._nearest(side.granularity, class_of(number))
         return nearest[0] if nearest else None
 
     def seconds(self, scheme: Scheme) -> float:
-        """Return the likely seconds of a scheme with bins; infinite if nothing was measured."""
+        """Return the likely seconds of an SpMV product by a scheme with bins; infinite if nothing was measured."""
         if not self.best:
             return math.inf
         usual = float(np.median([rate for _, rate in self.best.values()]))
@@ -120,7 +120,7 @@ class Composer:
         return total
 
     def _nearest(self, granularity: int, row_class: int) -> tuple[str, float] | None:
-        """Return the fastest label of a class of bins, and its time, at the nearest granularity measured; None without any."""
+        """Return the fastest kernel for a class of bins, and its seconds for an entry, at the nearest granularity; None without."""
         granularities = [other for other, number in self.best if number == row_class]
         if not granularities:
             return None

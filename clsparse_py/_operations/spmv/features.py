@@ -16,14 +16,14 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Features", "Inspected", "inspect"]
 
-#: Classes of row lengths whose shares trees compare: empty rows, and rows of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
+#: Classes of row lengths whose shares decision trees compare: rows of 0, and of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 
-#: Greatest number of rows that are counted by class of row lengths.
+#: Greatest number of a matrix's rows that are counted by class of row lengths.
 _COUNTED = 1 << 13
-#: Number of rows whose columns are sampled.
+#: Number of rows whose columns are sampled for the features of a matrix.
 _SAMPLES = 256
-#: Greatest number of work-groups whose results the host combines; a kernel combines more.
+#: Greatest number of work-groups whose features of rows the host combines; a kernel combines those of more.
 _FEW_GROUPS = 64
 
 
@@ -64,11 +64,11 @@ class Features:
 
     @property
     def mean(self) -> float:
-        """Mean entries of a row."""
+        """Mean number of entries of a matrix's rows."""
         return self.nnz / max(self.n_rows, 1)
 
     def numbers(self, compute_units: int, itemsize: int) -> dict[str, float]:
-        """Return the features that decision trees compare.
+        """Return the features of a matrix that SpMV's decision trees compare, by name.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Features:
             Bytes of a value: "bytes" is the memory of all entries, with 32-bit columns.
         """
         mean, n_counted = self.mean, max(sum(self.classes), 1)
-        # Shares of rows with at most 2^k entries.
+        # Shares of a matrix's rows with at most 2^(k - 1) entries; for k = 0 of empty rows.
         shares = {f"up_to_{1 << max(k - 1, 0)}" if k else "empty": sum(self.classes[: k + 1]) / n_counted for k in _SHARES}
         return {
             "rows": self.n_rows,

@@ -44,13 +44,13 @@ def _position(arithmetic: Arithmetic) -> str:
 
 
 def nearest_work_group(requested: int, multiple: int, max_group: int) -> int:
-    """Return the multiple of ``multiple`` nearest to ``requested``: at least one, and at most ``max_group`` if possible."""
+    """Return the work-group size nearest to ``requested`` that is a multiple of a number, at most ``max_group`` if possible."""
     nearest = max(multiple, (requested + multiple // 2) // multiple * multiple)
     return max(multiple, min(nearest, max_group // multiple * multiple))
 
 
 def _default_work_group(device: Device) -> int:
-    """Return the work-items of a work-group that examples of kernels have on a device."""
+    """Return the work-group size of the examples of SpMV's kernels on a device."""
     return 64 if device.lanes_are_loops else 256
 
 
@@ -80,7 +80,7 @@ class Subvector(ProductKernel):
     def legal(
         cls, device: Device, arithmetic: Arithmetic, scaled: bool, lanes: int, work_group: int, unroll: int, binned: bool
     ) -> Subvector:
-        """Return the kernel's record with the nearest parameters that are legal on a device."""
+        """Return the nearest parameters that are legal on a device for the SpMV kernels of whole rows."""
         lanes = power_of_two_at_most(min(lanes, device.max_work_group))
         work_group = nearest_work_group(work_group, lanes, device.max_work_group)
         portability = device.portability.at_most(device.portability.lane_width if lanes > 1 else 1)
@@ -127,7 +127,7 @@ class VectorLong(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, unroll: int) -> VectorLong:
-        """Return the kernel's record with the nearest parameters that are legal on a device."""
+        """Return the nearest parameters that are legal on a device for the SpMV kernel "vector_long"."""
         work_group = power_of_two_at_most(min(work_group, device.max_work_group))
         return cls(work_group, arithmetic, device.portability, scaled, unroll)
 
@@ -170,12 +170,12 @@ class _Staging(ProductKernel):
 
     @property
     def capacity(self) -> int:
-        """Entries that a work-group stages in local memory."""
+        """Number of entries of A that a work-group stages in local memory."""
         return self.work_group * self.items
 
     @property
     def needs_box(self) -> bool:
-        """Whether the lanes of a row exchange sums through local memory."""
+        """Whether the lanes (work-items) of a row exchange sums through local memory."""
         return self.lanes > self.lane_width
 
     @override
@@ -218,19 +218,19 @@ class Adaptive(_Staging):
         short_row: int = 32,
         lanes: int = 32,
     ) -> Adaptive:
-        """Return the kernel's record with the nearest parameters that are legal on a device and fit its local memory."""
+        """Return CSR-Adaptive's nearest parameters that are legal on a device and fit its local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         lanes = min(lanes, _power_of_two_dividing(work_group))
         record = cls(work_group, arithmetic, device.portability, scaled, items, lanes, parts, short_row)
         return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     def with_room(self, longest_rest: int) -> Adaptive:
-        """Return the record for parts that may take ``longest_rest`` more entries of their last row."""
+        """Return CSR-Adaptive's parameters for parts of A that may take ``longest_rest`` more entries of their last row."""
         return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
 
     @property
     def local_memory(self) -> int:
-        """Greatest bytes of local memory of a work-group, with room for rests of rows and for exchange between lanes."""
+        """Greatest bytes of local memory of a work-group of CSR-Adaptive, with room for rests of rows and lanes' exchange."""
         value, index = self.arithmetic.result.itemsize, 4 if self.arithmetic.index == "int32" else 8
         room = self.capacity + (self.work_group if self.parts != "even" else 0)
         return value * (room + self.work_group) + index * (room // (self.short_row + 1) + 1) + 4
@@ -273,25 +273,25 @@ class Streamed(_Staging):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Streamed:
-        """Return the kernel's record with the nearest parameters that are legal on a device and fit its local memory."""
+        """Return the nearest parameters that are legal and fit a device's local memory for the kernel that stages entries."""
         work_group = max(1, min(work_group, device.max_work_group))
         return device.fitting(
             _shrink(cls(work_group, arithmetic, device.portability, scaled, items)), operator.attrgetter("local_memory")
         )
 
     def for_rows(self, mean: float) -> Streamed:
-        """Return the record with the lanes that suit rows of a mean length: few work-items have no row."""
+        """Return the parameters with as many lanes (work-items to a row) as suit a mean row length: few work-items are idle."""
         lanes = min(power_of_two_at_most(max(1, min(int(mean / self.items), 32))), _power_of_two_dividing(self.work_group))
         return replace(self, lanes=lanes)
 
     @property
     def wide(self) -> Streamed:
-        """The record of the kernel that takes A's own columns, and sums in the same order."""
+        """The parameters of the staging kernel that takes A's own columns, not 16 bits, and sums in the same order."""
         return replace(self, narrow=False, items=min(self.items, 4))
 
     @property
     def local_memory(self) -> int:
-        """Greatest bytes of local memory of a work-group."""
+        """Greatest bytes of local memory of a work-group of the SpMV kernel that stages entries."""
         index = 4 if self.arithmetic.index == "int32" else 8
         box = self.work_group * self.arithmetic.result.itemsize
         return self.capacity * (np.dtype(self.arithmetic.a).itemsize + index) + box
@@ -341,7 +341,7 @@ class Merge(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Merge:
-        """Return the kernel's record with the nearest parameters that are legal on a device and fit its local memory."""
+        """Return the nearest parameters that are legal and fit a device's local memory for merge-based SpMV."""
         # Work-items of the merge kernel exchange values through local memory alone.
         work_group = max(1, min(work_group, device.max_work_group))
         record = cls(work_group, arithmetic, device.portability.at_most(1), scaled, items)
@@ -349,12 +349,12 @@ class Merge(ProductKernel):
 
     @property
     def capacity(self) -> int:
-        """Steps on the merge path that a work-group takes."""
+        """Number of steps on the merge path, rows and entries of A, that a work-group takes."""
         return self.work_group * self.items
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group."""
+        """Bytes of local memory of a work-group of merge-based SpMV."""
         value = self.arithmetic.result.itemsize
         return (value + 4) * (self.capacity + self.work_group)
 
@@ -377,7 +377,7 @@ _Fitted = TypeVar("_Fitted", Adaptive, Streamed, Merge)
 
 
 def _shrink(record: _Fitted) -> Iterator[_Fitted]:
-    """Iterate over a record and smaller ones, largest first: with fewer items to a work-item, then with fewer work-items."""
+    """Iterate over a kernel's parameters and smaller ones: with fewer items to a work-item, then with fewer work-items."""
     for items in range(record.items, 0, -1):
         yield replace(record, items=items)
     work_group = record.work_group
@@ -440,7 +440,7 @@ class Chunked(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
-        """Return the kernel's record with the nearest parameters that are legal on a device."""
+        """Return the nearest parameters that are legal on a device for the SpMV kernel "chunked"."""
         # Compilers that vectorise across work-items (those with sub-groups) also gather well.
         vectors: Literal["none", "uneven", "all"] = "all" if device.portability.lane_width > 1 else "uneven"
         if arithmetic.vector_operations is None:
@@ -451,11 +451,11 @@ class Chunked(ProductKernel):
 
     @classmethod
     def is_uneven(cls, mean: float, classes: Sequence[int]) -> bool:
-        """Return whether rows are short and of uneven lengths, by the mean length and the histogram of length classes."""
+        """Return whether a matrix's rows are short and uneven, by their mean length and the histogram of length classes."""
         return mean < cls.UNEVEN_TO and max(classes) < cls.ALIKE * sum(classes)
 
     def for_rows(self, mean: float, classes: Sequence[int]) -> Chunked:
-        """Return the record that suits rows of a mean length and a histogram of length classes, the first of empty rows."""
+        """Return the parameters of "chunked" for a mean row length and a histogram of length classes, the first of empty rows."""
         long = self.vectors == "all" and mean >= self.LONG_FROM
         vectors = self.vectors if long or self.is_uneven(mean, classes) else "none"
         return replace(self, vectors=vectors, empty=classes[0] > self.MANY_EMPTY * sum(classes))
@@ -539,7 +539,7 @@ class CountFeatures(OfStructure):
 
     @property
     def n_outputs(self) -> int:
-        """Numbers that a work-group writes: features of rows, and counts of length classes."""
+        """How many numbers a work-group writes about a matrix: features of rows, and counts of length classes."""
         return len(RowNumbers._fields) + self.n_classes
 
     @override

@@ -47,7 +47,7 @@ class MaskedRows(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, mean: float) -> Self:
-        """Return the record for rows with ``mean`` entries on average."""
+        """Return the parameters of the kernel that multiplies masked rows, for ``mean`` entries to a row on average."""
         group = power_of_two_at_most(min(_WORK_GROUP, device.max_work_group))
         most = 1 if device.lanes_are_loops else min(group, device.portability.lane_width)
         lanes = power_of_two_at_most(max(1, int(min(most, mean))))

@@ -64,7 +64,7 @@ class SpmvPlan(SetOnce, Repeating):
         self.decision = decision
         self._expected = expected
         self._products: dict[_Kind, DenseProduct] = {}
-        # Upgrades that will replace recordings of products.
+        # Upgrades (to columns in 16 bits) that will replace recorded products once these were repeated enough.
         self._upgrades: dict[_Kind, Upgrade[Recording]] = {}
         self._shares: list[Share] = []
         self._making = threading.RLock()
@@ -78,11 +78,11 @@ class SpmvPlan(SetOnce, Repeating):
         return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name), expected)
 
     def matches(self, A: Matrix) -> bool:
-        """Return whether this plan was made for A's present structure."""
+        """Return whether this plan of SpMV was made for A's present structure."""
         return A.indptr is self.indptr and A.indices is self.indices
 
     def in_force(self, A: Matrix) -> SpmvPlan:
-        """Return the plan to execute: this plan or, while only plain kernels may run, the plain plan of A's structure."""
+        """Return the SpMV plan to execute: this plan or, while only plain kernels may run, the plain plan of A's structure."""
         if self.device.is_plain or not are_plain():
             return self
         return A.structure.get_plan((SpmvPlan, A.data.dtype), lambda: SpmvPlan.of(A, "auto", None))
@@ -98,7 +98,7 @@ class SpmvPlan(SetOnce, Repeating):
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return which rows go to which kernel with which parameters, and why."""
+        """Return which rows of A go to which SpMV kernel with which parameters, and why."""
         if self._shares:
             due = "".join(f"; {product}" for product in dict.fromkeys(map(str, [*self._upgrades.values()])))
             shares = tuple(replace(share, why=f"{share.why}{due}") for share in self._shares)
@@ -127,7 +127,7 @@ class SpmvPlan(SetOnce, Repeating):
         return product.run(queue or x.queue or self.queue, (A.data, x, y), scale)
 
     def build(self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
-        """Build the kernels of a product, by the dtypes of A, x and y, unless they are built already."""
+        """Build the kernels of a product ``A @ x``, by the dtypes of A, x and y, unless they are built already."""
         self._prepare(A, x, y, alpha, beta, semiring)
 
     def note_checked(
@@ -228,7 +228,7 @@ class SpmvPlan(SetOnce, Repeating):
         return float(sum(event.profile.end - event.profile.start for event in events)) * 1e-9
 
     def _make(self, key: _Kind, arithmetic: Arithmetic, scaled: bool) -> DenseProduct:
-        """Build the kernels of a product for an arithmetic, and record their launches."""
+        """Build SpMV's kernels for an arithmetic (dtypes and a semiring), and record the launches of the product."""
         with self._making:
             product = self._products.get(key)
             if product is not None:
@@ -251,7 +251,7 @@ class SpmvPlan(SetOnce, Repeating):
         self._upgrade(now=True)
 
     def _upgrade(self, *, now: bool = False) -> None:
-        """Count a product, and replace recordings by upgrades that are due."""
+        """Count a product, and replace recorded products by their upgrades (columns in 16 bits) that are due."""
         with self._making:
             for key, upgrade in tuple(self._upgrades.items()):
                 if now:
@@ -265,7 +265,7 @@ class SpmvPlan(SetOnce, Repeating):
                     self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
 
     def _record(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
-        """Return a builder that recorded the launches of the decided kernels.
+        """Return a builder that recorded the launches of the SpMV kernels of the plan's decision.
 
         Raises
         ------

@@ -99,7 +99,7 @@ class _Part:
         self.plan = SpmvPlan.of(self.matrix, scheme, kernel, expected)
 
     def take_values(self, A: Matrix) -> None:
-        """Copy A's values of the part's rows to the part's device, or share their memory."""
+        """Copy the values of the rows of A that this part's device computes to the device, or share their memory."""
         if self.is_first:
             self.memory, values = "A's own", A.data[self.entries]
         else:
@@ -109,11 +109,11 @@ class _Part:
         self.matrix = Matrix.assembled(self._structure, values)
 
     def build(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Build the kernels of the part's product for the dtypes of x and y; all parts build before one of them writes."""
+        """Build the kernels of one device's share of ``A @ x`` for the dtypes of x and y; all devices build before one writes."""
         self.plan.in_force(self.matrix).build(self.matrix, x, y, **scale)
 
     def run(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Enqueue the part's product, which its device begins while the host goes on to the next part."""
+        """Enqueue one device's share of ``A @ x``, which the device begins while the host goes on to the next device."""
         queue = x.queue or self.queue
         note_written(y, self.plan.in_force(self.matrix).execute(self.matrix, x, y, queue=queue, **scale)[-1])
         queue.flush()
@@ -168,7 +168,7 @@ class SharedSpmvPlan(SetOnce):
         self.speeds, self._rule = speeds_of([queue.device for queue in self.queues])
         indptr = copy_to_host(A.indptr, A.queue)
         self._entry_bytes, self._row_bytes = (A.dtype.itemsize + array.dtype.itemsize for array in (A.indices, A.indptr))
-        # The bytes of all rows before a row.
+        # For each row of A the bytes of all rows before that row.
         weights = indptr.astype(np.int64) * self._entry_bytes + np.arange(indptr.size) * self._row_bytes
         shares = np.cumsum(self.speeds) / sum(self.speeds)
         cuts = [0, *np.searchsorted(weights, shares[:-1] * weights[-1]).tolist(), A.shape[0]]
@@ -182,7 +182,7 @@ class SharedSpmvPlan(SetOnce):
         self._note_values(A)
 
     def matches(self, A: Matrix) -> bool:
-        """Return whether this plan was made for A's present structure."""
+        """Return whether this shared plan of SpMV was made for A's present structure."""
         return A.indptr is self.indptr and A.indices is self.indices
 
     def __str__(self) -> str:
@@ -195,7 +195,7 @@ class SharedSpmvPlan(SetOnce):
     _repr_html_ = plan_as_html
 
     def explain(self) -> SharedExplanation:
-        """Return which device takes which rows, from which memory, and why."""
+        """Return which device takes which rows of A, from which memory, and why."""
         n_bytes = [part.n_entries * self._entry_bytes + part.n_rows * self._row_bytes for part in self._parts]
         parts = tuple(
             (
@@ -228,16 +228,16 @@ class SharedSpmvPlan(SetOnce):
             self._note_values(A)
 
     def _note_values(self, A: Matrix) -> None:
-        """Note the matrix whose values the parts have."""
+        """Note the matrix whose values the devices' parts of A have."""
         self._values = weakref.ref(A), weakref.ref(A.data), A._version
 
     def _has_values_of(self, A: Matrix) -> bool:
-        """Return whether the parts hold A's present values."""
+        """Return whether the devices' parts of A hold A's present values."""
         matrix, data, version = self._values
         return data() is A.data and (matrix() is not A or version == A._version)
 
     def product(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> Any:
-        """Return the product ``alpha * A @ x + beta * out`` of all parts, as `spmv` does."""
+        """Return ``alpha * A @ x + beta * out``, of which each device computes its rows, as `spmv` does."""
         if not self._has_values_of(A):
             self.refresh(A)
         operand, on_device = dense_operand(A, "x", x, ndim=1)
@@ -272,7 +272,7 @@ class SharedSpmvPlan(SetOnce):
             on_host(part_y, rows)
 
     def _compute_on_device(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Compute a product of vectors on A's device; the host waits, as other devices cannot wait for events of A's device."""
+        """Compute ``y = A @ x`` by all devices, with x and y on A's; the host waits, as other devices cannot wait for A's."""
         queue, first = x.queue or self.queue, y.offset // y.dtype.itemsize
         if self._others:
             chain = Chain(queue, x, y)
@@ -288,14 +288,14 @@ class SharedSpmvPlan(SetOnce):
             chain.finish(y)
 
     def _require_precision(self, dtype: np.dtype[Any]) -> None:
-        """Raise a TypeError if one of the devices lacks double precision, and the product needs it."""
+        """Raise a TypeError if one of the devices lacks double precision, and the shared product needs it."""
         for part in self._parts:
             if dtype.char in "dD" and not describe(part.queue.device).fp64:
                 raise TypeError(f"x: {dtype} needs double precision, which {part.queue.device.name} lacks; use single precision")
 
 
 def check_queues(A: Matrix, queues: Any) -> tuple[cl.CommandQueue, ...]:
-    """Return the queues that a product is to be divided between.
+    """Return the queues of the devices that a product is to be divided between, after checks.
 
     Raises
     ------

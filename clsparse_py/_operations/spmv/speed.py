@@ -20,18 +20,18 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["measure", "read_speed", "speeds_of"]
 
-#: Entries of the measured matrix, whose bytes exceed the caches of most devices.
+#: Entries of the matrix whose products tell a device's speed; the matrix exceeds the caches of most devices.
 _ENTRIES = 1 << 24
-#: Entries of a row of the measured matrix.
+#: Entries of each row of the matrix whose products tell a device's speed.
 _ROW = 8
-#: Products enqueued before the host waits, so that the host does not hold the device up.
+#: Number of products in a timed batch, after which the host waits: so the host does not hold the device up.
 _BATCH = 10
 #: Number of timed batches of products, of which the fastest counts.
 _TRIES = 5
 
 
 def _cache_key(device: cl.Device) -> str:
-    """Return the cache's key of a device's speed; parts of a device differ by their number of compute units."""
+    """Return the key of a device's measured speed in the cache; parts of a device differ by their number of compute units."""
     description = describe(device)
     names = [
         description.platform,

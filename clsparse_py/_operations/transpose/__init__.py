@@ -13,7 +13,7 @@ from clsparse_py._operations.transpose.plan import Explanation, Permutation, Tra
 
 __all__ = ["METHODS", "Explanation", "Method", "Permutation", "TransposePlan", "find_permutation", "transpose", "transpose_plan"]
 
-#: Names that the argument ``method`` may have.
+#: Names that the argument ``method`` of `transpose` may have.
 _METHODS = get_args(Method)
 
 

@@ -28,9 +28,9 @@ from clsparse_py._run.recording import run
 
 __all__ = ["BucketFinish", "Nearness", "enqueue_bucket_chunks", "enqueue_nearness", "is_scattered"]
 
-#: Default number of bits of a bucket's number.
+#: Default number of bits of a bucket's number; a bucket is a range of adjacent columns.
 BITS = 8
-#: Greatest number of bits of a column within its bucket.
+#: Greatest number of bits of a column within its bucket, a range of adjacent columns.
 MAX_LOW = 12
 
 
@@ -81,7 +81,7 @@ class BucketFinish(Moving):
 
 
 def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
-    """Return whether buckets are faster than a counting sort by column; the first answer for a structure waits for a sample."""
+    """Return whether to transpose by buckets of columns, not a counting sort by column; the first answer waits for a sample."""
     device, n, limits = chain.device, A.nnz, Thresholds.of(chain.device)
     large = n * (A.indices.dtype.itemsize + value_bytes) >= limits.min_bucket_bytes and A.shape[1] >= limits.min_bucket_columns
     if device.is_plain or not (device.lanes_are_loops and device.compute_units <= limits.max_bucket_cores and large):
@@ -96,7 +96,7 @@ def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
 
 
 def enqueue_nearness(chain: Chain, indices: cl_array.Array, n_near: cl_array.Array, n: int) -> None:
-    """Enqueue the count of sampled entries that follow an entry of a near column; n entries are more than `Nearness.WINDOW`."""
+    """Enqueue the count of sampled entries of a matrix that follow an entry of a near column; n exceeds `Nearness.WINDOW`."""
     sample, _ = chain.build(Nearness(1, name_of(indices.dtype)))
     chain.launch(sample, 1, np.uint64(n), indices, n_near)
 

@@ -16,19 +16,19 @@ from clsparse_py._primitives.radix_kernels import EXCHANGED, RanksTiles
 
 __all__ = ["ALONE", "RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketSplit", "BucketStarts"]
 
-#: Size of a cache line, in bytes.
+#: Size of a cache line of GPUs, in bytes.
 _LINE = 128
-#: Loads of entries that a work-item has in flight.
+#: Loads of entries that a work-item of SpTRANS's bucket kernels has in flight.
 _UNROLL = 8
-#: Loads of row pointers that a work-item has in flight.
+#: Loads of row pointers that a work-item of SpTRANS's bucket kernels has in flight.
 _ROW_UNROLL = 4
-#: Least number of parts in a run, whose columns one work-group counts: few counts are left to add up.
+#: Least number of a bucket's parts in a run of parts, whose columns one work-group counts: few counts are left to add up.
 RUN = 8
-#: Greatest number of runs of parts in a bucket.
+#: Greatest number of runs of parts in a bucket of columns.
 _MAX_RUNS = 64
-#: Greatest number of parts of a bucket for which each part counts the columns of the whole bucket, without runs.
+#: Greatest number of parts of a bucket of columns for which each part counts the whole bucket's columns, without runs.
 ALONE = 3
-#: Number of adjacent buckets that a work-group of bucket_starts scans, to read whole sectors of memory.
+#: Number of adjacent buckets whose counts a work-group of the kernel bucket_starts scans, to read whole memory sectors.
 _ADJACENT = 16
 
 
@@ -76,7 +76,7 @@ class BucketStarts(_OfDigits):
 
     @property
     def columns(self) -> int:
-        """Number of adjacent buckets that a work-group scans, a power of two."""
+        """Number of adjacent buckets of columns whose counts a work-group scans, a power of two."""
         return min(_ADJACENT, 1 << self.bits, 1 << self.work_group.bit_length() - 1)
 
     @override
@@ -116,12 +116,12 @@ class BucketSplit(_OfDigits):
 
 
 def _define_runs() -> str:
-    """Return the macro RUN_OF: the number of parts in a run of a bucket, which has at most `_MAX_RUNS` runs."""
+    """Return OpenCL C's macro RUN_OF: the number of parts in a run of a bucket of columns, which has at most `_MAX_RUNS` runs."""
     return f"#define RUN_OF(parts) max({RUN}u, ((parts) + {_MAX_RUNS - 1}) / {_MAX_RUNS})"
 
 
 def _define_records(record: bool) -> str:
-    """Return the OpenCL C of a moved element R: a word alone, or a word and its value packed into 64 bits."""
+    """Return the OpenCL C of a moved entry's type R: a word (column and row) alone, or a word and its value in 64 bits."""
     if not record:
         return "typedef W R;\n#define WORD_OF(r) (r)"
     return (
@@ -150,34 +150,34 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def skips(self) -> bool:
-        """Whether work-groups with nothing to do return before barriers, which is not trusted on CPU devices."""
+        """Whether a bucket kernel's work-groups with nothing to do return before barriers, which CPU devices are not trusted with."""
         return self.portability.match == "ptx"
 
     @property
     def _marks(self) -> int:
-        """Bytes of local memory for marks of rows."""
+        """Bytes of local memory in which a bucket kernel marks the entries at which rows begin."""
         return 0
 
     @property
     def _sizes(self) -> tuple[int, ...]:
-        """Bytes of an entry's word, index and value, which lanes exchange."""
+        """Bytes of the word, the index and the value of a matrix's entry, which a work-group's lanes exchange."""
         index = np.dtype(self.index).itemsize
         return 8 if self.word == "ulong" else 4, index, self.value_bytes or index
 
     @property
     def record(self) -> bool:
-        """Whether a word and its value are packed into 64 bits between two steps: half the stores, of twice the length."""
+        """Whether an entry's word (column and row) and value are packed into 64 bits between two steps: half the stores."""
         return self._sizes[0] == 4 and self._sizes[2] <= 4
 
     @property
     def _record_bytes(self) -> int:
-        """Bytes of a moved element: a word, or a packed record."""
+        """Bytes of a moved entry: its word (column and row) alone, or word and value packed into 64 bits."""
         return 8 if self.record else self._sizes[0]
 
     @property
     @override
     def pool_bytes(self) -> int:
-        """Bytes of local memory that the steps of the kernel use one after another."""
+        """Bytes of local memory that the steps of a bucket kernel use one after another."""
         counters = 2 * (self.work_group // self.match_width << self.bits)
         exchanged = min(self.tile * max(self._sizes), EXCHANGED)
         sums = 8 * max(self.work_group, 1 << self.bits)
@@ -185,7 +185,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def legal(self) -> bool:
-        """Whether counts fit 16 bits, sums of small matrices fit a work-group, and entries can be exchanged in parts."""
+        """Whether a bucket kernel's counts fit 16 bits, small matrices' sums a work-group, and exchanges of entries whole parts."""
         adds_up = not self.small or self.work_group >= 1 << self.bits
         return (
             adds_up
@@ -195,7 +195,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory that a work-group takes."""
+        """Bytes of local memory that a work-group of a bucket kernel takes."""
         return self.pool_bytes + 2 * self.tile + (4 << self.bits) + 4 * self.work_group + 16
 
     @property
@@ -271,5 +271,5 @@ class BucketOrder(_Ranking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # A team without entries is skipped alone if its lanes exchange without barriers.
+        # A team of lanes without entries is skipped by itself if the team's lanes exchange without barriers.
         return {**super().arguments(), "row_parts": self.parts(self._sizes[1]), "apart": self.skips and self.match_width == 32}

@@ -33,7 +33,7 @@ __all__ = ["MAX_BITS", "Kernels", "Shape", "enqueue_buckets", "kernels_of", "sha
 
 #: Greatest number of bits of a bucket's number, and of a column within its bucket: counters stay in local memory.
 MAX_BITS = 11
-#: Shapes of a tile, best first: work-items of a work-group, and entries to a work-item.
+#: Shapes of a tile of entries that go to buckets of columns, best first: work-items of a work-group, entries to a work-item.
 _TILES = ((512, 8), (256, 8), (128, 16))
 
 
@@ -62,12 +62,12 @@ class Shape:
 
     @property
     def capacity(self) -> int:
-        """Entries of a bucket that one work-group puts in order."""
+        """Most entries of a bucket of columns that one work-group puts in order."""
         return self.order_group * self.order_items
 
 
 def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], n: int) -> Shape | None:
-    """Return the shape of buckets for n entries; None if a radix sort takes the place of buckets.
+    """Return the shape of a transposition of n entries by buckets of columns; None if a radix sort takes the place of buckets.
 
     That is so if columns have more bits than two digits, if lanes have no instruction that finds equal digits, or if local
     memory is too small.
@@ -115,23 +115,23 @@ class Kernels:
 
     @property
     def all(self) -> tuple[Parameters, ...]:
-        """The records of the kernels that are launched."""
+        """The parameter records of the bucket kernels that a transposition launches."""
         records = self.count, self.move, self.starts, self.order, self.split
         return tuple(record for record in records if record is not None)
 
     @property
     def fit(self) -> bool:
-        """Whether all records are legal, apart from local memory."""
+        """Whether the parameters of all bucket kernels of a transposition are legal, apart from local memory."""
         return self.move.legal and (self.order is None or self.order.legal)
 
     @property
     def local_memory(self) -> int:
-        """Greatest bytes of local memory that a work-group of a kernel takes."""
+        """Greatest bytes of local memory that a work-group of one of the bucket kernels takes."""
         return max(self.move.local_memory, 0 if self.order is None else self.order.local_memory)
 
 
 def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], shape: Shape) -> Kernels:
-    """Return the records of the bucket kernels for a matrix of ``size``; ``value_bytes`` is 0 if positions are moved."""
+    """Return the parameter records of SpTRANS's bucket kernels for a matrix of ``size``; ``value_bytes``: 0 to move positions."""
     bits, low, row_bits = shape.bits, _count_bits(size[1]) - shape.bits, _count_bits(size[0])
     last, portability = low == 0, device.portability
     word = "ulong" if (index == "int64" if last else low + row_bits > 32) else "uint"
@@ -170,7 +170,7 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     entries, rows, columns = np.uint32(n), np.int64(n_rows), np.int64(n_cols)
 
     def launch(record: Parameters, groups: int, *arguments: Any) -> None:
-        """Launch the built kernel of a record."""
+        """Launch the built bucket kernel of a parameter record."""
         chain.launch(built[record.template][0], groups, *arguments)
 
     launch(kernels.count, chunks, entries, np.uint32(low), rows, indptr, indices, first_rows, counts)

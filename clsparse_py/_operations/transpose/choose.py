@@ -9,8 +9,7 @@ from clsparse_py._matrix.matrix import Matrix
 
 __all__ = ["STRATEGIES", "Strategy", "Thresholds", "features_of", "parse"]
 
-#: Labels of strategies that a tuner tries. A limit of `gather` is the least number of 1024 sampled entries whose mirror images
-#: stand at the first guess, a limit of `atomics` the longest row of the transposed.
+#: Labels of the strategies of SpTRANS that a tuner tries: methods with limits, one after another, as `Strategy` says.
 STRATEGIES = (
     "gather:900 binned",
     "gather:1024 binned",
@@ -24,7 +23,7 @@ STRATEGIES = (
     "binned",
 )
 
-#: Greatest limits of methods, in sampled entries for `gather` and entries of a row for `atomics`.
+#: Greatest limits of SpTRANS's methods in a strategy: in sampled entries for `gather`, entries of a row for `atomics`.
 _MAX_LIMITS = {"gather": 1024, "atomics": labels.MOST}
 
 
@@ -76,7 +75,7 @@ class Strategy:
 
 
 def parse(label: str) -> Strategy:
-    """Return the strategy of a label such as "gather:900 binned".
+    """Return the strategy of SpTRANS that a label such as "gather:900 binned" names.
 
     Raises
     ------

@@ -60,12 +60,12 @@ class Transposition(NamedTuple):
 
     @property
     def value_arguments(self) -> tuple[cl_array.Array, ...]:
-        """Arguments of a kernel for the values: none if positions are moved."""
+        """A kernel's arguments for the values of the matrix to transpose: none if positions of entries are moved."""
         return () if self.values is None else (self.values,)
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of a value; 0 if positions are moved."""
+        """Bytes of a value of the matrix to transpose; 0 if positions of entries are moved."""
         return 0 if self.values is None else self.values.dtype.itemsize
 
 
@@ -150,7 +150,7 @@ class AtOnce(Moving):
 
     @classmethod
     def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, places: int | None = None) -> Self:
-        """Return the record with the nearest legal parameters; on CPU devices one work-item takes all entries in order."""
+        """Return the nearest legal parameters of the one-launch transposition; on CPU devices one work-item takes all entries."""
         work_group = 1 if device.lanes_are_loops else min(work_group, device.max_work_group)
         # Counters, and two numbers for each work-item, take at most half of the local memory.
         places = Thresholds.of(device).max_at_once if places is None else places
@@ -179,7 +179,7 @@ class AtOnce(Moving):
 
 
 def fit_tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int = 4) -> tuple[int, int]:
-    """Return the nearest legal work-group size, and number of entries to a work-item, of a tile.
+    """Return the nearest legal work-group size, and number of entries to a work-item, of a transposition's tile of entries.
 
     A tile takes at most a quarter of the device's local memory: ``entry_bytes`` for each entry and one more.
     """

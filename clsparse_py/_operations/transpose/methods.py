@@ -58,9 +58,9 @@ __all__ = [
 SHORT = 256
 #: Reason why `gather` does not take a matrix whose format is not canonical.
 NOT_CANONICAL = "its rows are not sorted, or hold duplicates"
-#: Reason why `binned` was taken.
+#: Reason, in an Explanation of SpTRANS, why the method `binned` was taken.
 _ANY = "takes any matrix"
-#: Reason why `binned` moved entries by buckets.
+#: Reason, in an Explanation of SpTRANS, why the method `binned` moved entries by buckets of columns.
 _SCATTERED = f"{_ANY}, by buckets, as columns are scattered"
 
 
@@ -104,7 +104,7 @@ def allocate_result(A: Matrix, purpose: str, n: int, dtype: Any) -> cl_array.Arr
 
 
 def _value_bytes(values: cl_array.Array | None) -> int:
-    """Return the bytes of a value; 0 if values are not moved."""
+    """Return the bytes of a value that a transposition moves; 0 if it moves positions of entries."""
     return 0 if values is None else values.dtype.itemsize
 
 
@@ -150,7 +150,7 @@ def gather(
             _require_symmetric(symmetry, at_first)
         flags = allocate(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
         run(chain, _enqueue_sample, (A.indptr, A.indices, flags), A.shape[0], at_first)
-        # The sample is read before more is enqueued: it refutes most patterns, which need not wait for more.
+        # The sample of mirror images is read before more is enqueued: it shows that most matrices' patterns are not symmetric.
         A.structure.symmetry = symmetry = _read_symmetry(chain, flags, verified=False)
     _require_symmetric(symmetry, at_first)
     run(
@@ -344,7 +344,7 @@ def _enqueue_counts(
     """Enqueue the count of each column's entries, their ranks, and the row pointers of the transposed."""
     count, _ = chain.build(Count(group, name_of(indices.dtype)))
     chain.fill(counts, 0, n_cols + 1)
-    # The largest rank goes behind the counts: one fill and one buffer serve both.
+    # The largest rank of an entry in its column goes behind the columns' counts: one fill and one buffer serve both.
     groups = min(-(-n // group), chain.device.compute_units * 64)
     chain.launch(count, groups, np.uint64(n), np.uint64(n_cols), indices, counts, ranks)
     enqueue_scan(chain, counts, indptr, n_cols, kind="pointers")
@@ -376,7 +376,7 @@ def _enqueue_unpacking(
     chain: Chain, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array, to_values: cl_array.Array,
     n: int, group: int,
 ) -> None:  # fmt: skip
-    """Enqueue the split of pairs into columns of the transposed, and values or positions."""
+    """Enqueue the split of (row, position) pairs into columns of the transposed, and values or positions of entries."""
     index = name_of(indices.dtype)
     if values is None:
         enqueue_loop(chain, UNPACK_POSITIONS, n, (index,), pairs, indices, to_values, work_group=group)

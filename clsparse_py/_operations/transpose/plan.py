@@ -48,7 +48,7 @@ __all__ = [
     "transpose_once",
 ]
 
-#: Reasons why a method was not taken, by the method's name, if the method itself gave none.
+#: Reasons why a method of SpTRANS was not taken, by the method's name, if the method itself gave none.
 _WHY_NOT = {
     "gather": "takes symmetric patterns, whose mirror images it has to search",
     "binned": "takes any matrix, but moves each entry twice",
@@ -88,7 +88,7 @@ class Explanation(Shown):
 
     @property
     def method(self) -> str:
-        """The name of the method that transposed; "" if the matrix has no entries."""
+        """The name of the method of SpTRANS that transposed the matrix; "" if the matrix has no entries."""
         return next((verdict.method for verdict in self.verdicts if verdict.taken), "")
 
     __repr__ = Shown.__repr__
@@ -132,7 +132,7 @@ def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tupl
     launches, why = len(chain.events), pattern.why
 
     def explanation() -> Explanation:
-        """Return which method transposed, and why other methods did not."""
+        """Return which method of SpTRANS transposed the matrix, and why other methods did not."""
         rule = f"{ruling.label}, by {ruling.why}" if method == "auto" else "the method was named"
         whys = {**_WHY_NOT, **why_not, method_taken: why}
         return Explanation(tuple(Verdict(name, name == method_taken, whys[name]) for name in METHODS), launches, rule)
@@ -149,7 +149,7 @@ def attempt(
     why_not: dict[str, str],
     requested: str = "auto",
 ) -> tuple[Pattern, str]:
-    """Try the methods of a strategy one after another; a method finds out on the device, while it works, if it takes the matrix.
+    """Transpose by the first method of a strategy that takes the matrix, which a method finds out on the device while it works.
 
     A named method is tried first; the last method, `binned`, takes any matrix, and is the only one of plain devices.
 
@@ -179,7 +179,7 @@ def attempt(
 
 
 def _tries_gather_first(A: Matrix, strategy: Strategy) -> bool:
-    """Return whether `gather` is tried first, although the strategy leaves it out.
+    """Return whether SpTRANS's method `gather` is tried first, although the strategy leaves it out.
 
     That is so from the second transposition of a structure on: later ones pay back the host's wait for the answer whether the
     pattern is symmetric, which the structure keeps.
@@ -223,14 +223,14 @@ def transpose_in_one_launch(A: Matrix, *, valued: bool) -> TransposedArrays | No
 def _record_small(
     structure: Structure, value_dtype: np.dtype[Any], valued: bool
 ) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
-    """Return the recording of a structure's transposition, and the forms of its results; None if the kernel does not take it."""
+    """Return the recording of a small structure's one-launch transposition, and its results' forms; None if it is too large."""
     sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
     chain = Chain(structure.queue)
     if not sizes[2] or sum(sizes) > Thresholds.of(chain.device).max_at_once:
         return None
 
     def work_out() -> Recording | None:
-        """Return the recording of the launch; None if the device is plain, or the matrix too large for its kernel."""
+        """Return the recording of the launch that transposes; None on a plain device, or if the matrix is too large."""
         if chain.device.is_plain:
             return None
         built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), value_dtype.itemsize if valued else 0))
@@ -247,12 +247,12 @@ def _record_small(
 
 
 def _enqueue_small(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:
-    """Enqueue the launch of the one work-group that transposes a matrix."""
+    """Enqueue the launch of the one work-group that transposes a small matrix."""
     chain.launch(built, 1, np.uint32(n_rows), np.uint32(n_columns), np.uint32(nnz), *arrays)
 
 
 def _transposed_structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> Structure:
-    """Return the structure of the transposed: A's own if the pattern is symmetric."""
+    """Return the structure of the transposed of A: A's own if the pattern is symmetric."""
     own = A.structure
     if indices is own.indices:
         return own
@@ -331,13 +331,13 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         self.indptr, self.indices = self._structure.indptr, self._structure.indices
 
     def matches(self, A: Matrix) -> bool:
-        """Return whether this plan was made for A's present structure."""
+        """Return whether this plan of transpositions was made for A's present structure."""
         return A.structure is self._of
 
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return which method found the permutation, and why."""
+        """Return which method of SpTRANS found the permutation of A's values, and why."""
         return self._explanation
 
     def __str__(self) -> str:
@@ -390,7 +390,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         return out
 
     def _to_device(self, data: Any) -> cl_array.Array:
-        """Return values as a contiguous array on the device."""
+        """Return new values of A as a contiguous array on the device, after checks of shape, dtype and context."""
         values = data if isinstance(data, cl_array.Array) else np.asarray(data)
         dtype = value_dtype("data", values.dtype)
         if values.shape != self.positions.shape:
