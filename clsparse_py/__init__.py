@@ -55,7 +55,7 @@ from clsparse_py._operations.transpose import transpose, transpose_plan
 from clsparse_py._precision.semiring import Semiring, max_times, min_plus, or_and, plus_pair, plus_times
 
 if TYPE_CHECKING:
-    # Names that few processes use are loaded when they are asked for (`late_names.__getattr__`), as their imports take long.
+    # Public names that few processes use are imported at their first use (`late_names.__getattr__`), as the imports take long.
     from clsparse_py import amg, csgraph, distributed, graph, io, linalg
     from clsparse_py._arrays.bsr import bsr_array
     from clsparse_py._arrays.functions.axes import expand_dims, matrix_transpose, permute_dims, swapaxes
@@ -68,7 +68,7 @@ del TYPE_CHECKING
 
 __version__ = "0.2.0"
 
-# OpenCL drivers read these settings when PyOpenCL is first asked for platforms: quirks 8 and 34.
+# OpenCL drivers read the cache folders and libraries set here when PyOpenCL first lists platforms: quirks 8 and 34.
 cache_dirs.provide()
 runtimes.register()
 del cache_dirs, runtimes

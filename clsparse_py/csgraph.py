@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import NegativeCycleError
 
 from clsparse_py._arrays.hosted import wrap_scipy
 
-#: Results of the functions of `scipy.sparse.csgraph`, for docstrings, by the functions' names.
+#: Results of the functions of `scipy.sparse.csgraph` in words, for docstrings, by the function's name.
 _FUNCTIONS = {
     "bellman_ford": "shortest paths, with weights of any sign",
     "breadth_first_order": "the nodes in the order of a breadth-first search",
@@ -49,7 +49,7 @@ _FUNCTIONS = {
     "yen": "the k shortest paths between two nodes",
 }
 
-# `yen` is not in older versions of SciPy.
+# Older versions of SciPy lack some functions, such as `yen`.
 for _name, _does in _FUNCTIONS.items():
     if hasattr(scipy.sparse.csgraph, _name):
         globals()[_name] = wrap_scipy(getattr(scipy.sparse.csgraph, _name), _does)

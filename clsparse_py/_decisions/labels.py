@@ -1,15 +1,15 @@
-"""Numbers in labels: every number has bounds, as a label may come from any file."""
+"""Numbers in labels (names of configurations in profiles): every number has bounds, as a label may come from any file."""
 
 from __future__ import annotations
 
 __all__ = ["MOST", "number"]
 
-#: Largest number in a label without a closer bound: the largest ``int`` of OpenCL C.
+#: Largest number in a label (name of a configuration) that has no closer bound: the largest ``int`` of OpenCL C.
 MOST = (1 << 31) - 1
 
 
 def number(text: str, name: str, lowest: int, highest: int) -> int:
-    """Return the number that the digits of a label's part stand for.
+    """Return the number that stands in a label, the name of a configuration, as decimal digits.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def number(text: str, name: str, lowest: int, highest: int) -> int:
     ValueError
         The text is no number, or the number is out of bounds.
     """
-    # The number of digits is limited, as to read many of them takes time.
+    # The number of digits is limited, as the conversion of very many digits takes long.
     digits = text.isascii() and text.isdecimal() and len(text) <= len(str(highest))
     value = int(text) if digits else lowest - 1
     if not lowest <= value <= highest:

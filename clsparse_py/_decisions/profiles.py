@@ -56,12 +56,12 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-#: The version of the schema that is written and read.
+#: Version of the JSON schema of profiles that this package writes and reads.
 SCHEMA = 2
-#: Name of the shipped profile for devices of a type without a profile: most of them hide latency as GPUs do.
+#: Name of the shipped profile for devices of a type without a profile: most such devices hide latency as GPUs do.
 _DEFAULT = "generic-gpu"
 
-#: Longest line of a profile's file whose members fit, in characters.
+#: Most characters of a line in a profile's file: a JSON value that needs more is written member by member.
 _WIDTH = 130
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ class Profile:
 
     @functools.cached_property
     def content(self) -> Mapping[str, Any]:
-        """The whole profile, as JSON has it; see ``profile.schema.json``."""
+        """The whole profile as parsed JSON; see ``profile.schema.json``."""
         return self._content()
 
     @property
@@ -111,23 +111,23 @@ class Profile:
 
     @functools.cached_property
     def _decides(self) -> Mapping[str, Any]:
-        """The profile's trees and thresholds, as JSON has them."""
+        """The profile's decision trees and thresholds as parsed JSON."""
         return self._decisions()
 
     @property
     def operations(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
-        """The profile's trees as JSON has them, by operation, dtype and question."""
+        """The profile's decision trees as parsed JSON, by operation, dtype and question."""
         operations: Mapping[str, Mapping[str, Mapping[str, Any]]] = self._decides["operations"]
         return operations
 
     def thresholds(self, operation: str, dtype: str) -> dict[str, float]:
-        """Return the thresholds of an operation by name; a threshold for the dtype comes before one for any dtype."""
+        """Return the profile's thresholds of an operation, by name; a threshold for the dtype comes before one for any dtype."""
         of_operation = self._decides.get("thresholds", {}).get(operation, {})
         named = (of_operation.get(key, {}) for key in reversed(_dtype_keys(dtype)))
         return {name: threshold["value"] for by_name in named for name, threshold in by_name.items()}
 
     def tree(self, operation: str, dtype: str, question: str) -> trees.Tree | None:
-        """Return the tree that answers a question; None if the profile has none.
+        """Return the decision tree that answers a question of an operation, such as which kernel to take; None without a tree.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Profile:
 
 
 def _dtype_keys(dtype: str) -> tuple[str, ...]:
-    """Return the keys of a profile under which the trees for a dtype are sought: the dtype, the real one of its size, "any"."""
+    """Return the keys under which a profile's trees for a dtype are sought: the dtype, the real dtype of its size, "any"."""
     if dtype == "any":
         return ("any",)
     real = "float32" if np.dtype(dtype).itemsize <= 4 else "float64"
@@ -157,7 +157,7 @@ def _dtype_keys(dtype: str) -> tuple[str, ...]:
 
 @functools.cache
 def _validator() -> Callable[[Any], Any]:
-    """Return the function that checks a profile as JSON has it against the schema."""
+    """Return the compiled function that checks a profile, as parsed JSON, against the schema."""
     # fastjsonschema is imported here, as few users have profiles of their own.
     import fastjsonschema
 
@@ -167,7 +167,7 @@ def _validator() -> Callable[[Any], Any]:
 
 
 def check(content: Any) -> None:
-    """Raise `ProfileError` unless a value read from JSON is a profile of this version."""
+    """Raise `ProfileError` unless a value read from JSON is a profile of this version of the schema."""
     version = content.get("schema") if isinstance(content, dict) else None
     if isinstance(version, int) and version > SCHEMA:
         raise ProfileError(f"it has version {version} of the schema, and this package reads {SCHEMA}: a newer one made it")
@@ -185,7 +185,7 @@ def check(content: Any) -> None:
 
 
 def read(path: Path, *, shipped: bool = False) -> Profile:
-    """Return the profile in a file.
+    """Return the profile (decision trees and thresholds of a device) that a JSON file holds.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def _decisions_in(path: Path) -> Mapping[str, Any]:
 
 
 def _refuse_constant(text: str) -> Any:
-    """Raise `ValueError` for NaN and infinities, which are no JSON and which no bound of the schema would find."""
+    """Raise a `ValueError` for NaN or an infinity in a profile: they are no JSON, and no bound of the schema would find them."""
     raise ValueError(f"{text} is no number")
 
 
@@ -253,14 +253,14 @@ _reported: set[tuple[Path, str]] = set()
 
 
 def _report(path: Path, why: str) -> None:
-    """Warn once that a profile is ignored, and why."""
+    """Warn once that the profile in a file is ignored, and why."""
     if (path, why) not in _reported:
         _reported.add((path, why))
         _log.warning("profile %s is ignored: %s", path, why)
 
 
 def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
-    """Return the sort key of a profile for a device: the same one, kin by size, its type, the default; None if unsuitable."""
+    """Return the sort key of a profile for a device: the same device, kin by size, its type, the default; None if unsuitable."""
     made_for = profile.device
     if made_for["type"] != device.type:
         return (3,) if profile.shipped and profile.name == _DEFAULT else None
@@ -268,14 +268,14 @@ def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
         return (0,)
     if "name" not in made_for:
         return (2,)
-    # Devices of one maker are kin, but a CPU is what its runtime's compiler makes of it.
+    # Devices of one vendor are kin; CPU devices of one platform are, as the compiler of the OpenCL runtime decides their speed.
     kin = made_for["platform"] == device.platform if device.lanes_are_loops else made_for["vendor"] == device.vendor
     return (1, abs(math.log(made_for["compute_units"] / device.compute_units))) if kin else None
 
 
 @functools.cache
 def _read_all() -> tuple[Profile, ...]:
-    """Return all profiles that can be used, the user's first."""
+    """Return all profiles of devices that can be used, the user's first."""
     profiles = []
     for path, is_shipped in list_files():
         try:
@@ -294,7 +294,7 @@ def find(device: Device) -> tuple[Profile, ...]:
 
 
 def find_shipped(device: Device) -> tuple[Profile, ...]:
-    """Return the shipped profiles that suit a device, the closest first: these decide on a device that was never tuned."""
+    """Return the shipped profiles that suit a device, the closest first; they alone decide on a device that was never tuned."""
     return tuple(profile for profile in find(device) if profile.shipped)
 
 
@@ -330,12 +330,12 @@ class Ruling(Generic[T]):
 
     @property
     def label(self) -> str:
-        """The label of the choice."""
+        """The label of the decision: the name of the configuration that was chosen."""
         return self.leaf.label
 
     @property
     def value(self) -> T:
-        """The label, parsed by the operation."""
+        """The configuration that was chosen: the label of the decision, parsed by the operation."""
         return self.rules.values[self.leaf.label]
 
     @property
@@ -345,12 +345,12 @@ class Ruling(Generic[T]):
 
     @property
     def path(self) -> str:
-        """The comparisons of the tree that led to the choice, in words; "" if the tree has none."""
+        """The comparisons of the tree that led to the decision, in words; "" if the tree compares nothing."""
         return trees.words(trees.evaluate(self.rules.tree, self.features)[1])
 
     @property
     def why(self) -> str:
-        """The profile and the path through its tree, in words."""
+        """The reason of the decision in words: the profile, and the path through its tree."""
         return f"{self.profile}: {self.path or 'always'}{self._noted}"
 
     def __str__(self) -> str:
@@ -359,7 +359,7 @@ class Ruling(Generic[T]):
 
     @property
     def _noted(self) -> str:
-        """The note of the leaf, in parentheses; "" if the leaf has none."""
+        """The note of the decision tree's leaf, in parentheses; "" if the leaf has no note."""
         return f" ({self.leaf.note})" if self.leaf.note else ""
 
 
@@ -372,21 +372,21 @@ class Rules(Generic[T]):
     values: Mapping[str, T]
 
     def decide(self, features: Mapping[str, float]) -> Ruling[T]:
-        """Return the decision of the tree for some features."""
+        """Return the decision of the tree for features, the numbers that the tree compares."""
         return Ruling(self, features, trees.leaf_of(self.tree, features))
 
     def restrict(self, features: Mapping[str, float]) -> Rules[T]:
-        """Return the rules with the comparisons of known features resolved."""
+        """Return the rules with a smaller tree, in which the comparisons of known features are resolved."""
         return Rules(self.profile, trees.restrict(self.tree, features), self.values)
 
     def take(self, features: Mapping[str, float]) -> T:
-        """Return the parsed label that the tree chooses for some features."""
+        """Return the configuration that the tree chooses for features, the numbers that the tree compares."""
         return self.values[trees.leaf_of(self.tree, features).label]
 
 
-#: Cached rules by device, operation, dtype and question.
+#: Cached rules (a decision tree and its parsed labels), by device, operation, dtype and question.
 _rules: dict[tuple[Device, str, str, str], Rules[Any]] = {}
-#: Files of profiles, each with an operation for which the profile is ignored, as was reported.
+#: Pairs of a profile's file and an operation for which the profile is ignored, as a warning has reported.
 _unusable: set[tuple[Path, str]] = set()
 
 
@@ -396,7 +396,7 @@ def is_usable(profile: Profile, operation: str) -> bool:
 
 
 def reject(profile: Profile, operation: str, subject: str, why: str) -> None:
-    """Ignore a profile for an operation from now on, and warn of the reason: a question's tree or thresholds are unusable."""
+    """Ignore a profile for an operation from now on, and warn why its tree for a question, or its thresholds, are unusable."""
     _unusable.add((profile.path, operation))
     _report(profile.path, f"{operation}, {subject}: {why}")
 
@@ -404,7 +404,10 @@ def reject(profile: Profile, operation: str, subject: str, why: str) -> None:
 def rules(
     device: Device, operation: str, dtype: str, question: str, features: Mapping[str, float], parse: Callable[[str], T]
 ) -> Rules[T]:
-    """Return the rules of the closest profile that answers a question on a device; the parameters are those of `decide`."""
+    """Return the rules (a decision tree and its parsed labels) of the closest profile that answers a question on a device.
+
+    The parameters are those of `decide`.
+    """
     key = (device, operation, dtype, question)
     cached = _rules.get(key)
     if cached is None:
@@ -420,7 +423,7 @@ def _first_rules(
     features: Mapping[str, float],
     parse: Callable[[str], T],
 ) -> Rules[T]:
-    """Return the rules of the first of some profiles that answers a question; a profile with an unknown label is reported."""
+    """Return the rules of the first of some profiles with a tree for a question; a profile with an unknown label is reported."""
     for profile in profiles:
         if not is_usable(profile, operation):
             continue
@@ -444,7 +447,7 @@ def _first_rules(
 def decide(
     device: Device, operation: str, dtype: str, question: str, features: Mapping[str, float], parse: Callable[[str], T]
 ) -> Ruling[T]:
-    """Decide a question of an operation by the closest profile that answers it.
+    """Decide a question of an operation, such as which kernel to take, by the closest profile that answers the question.
 
     Parameters
     ----------
@@ -467,12 +470,12 @@ def decide(
 #: Generation of the profiles, a part of the keys of caches: the number of calls of `forget`.
 forgotten = 0
 
-#: Choices that operations derived from profiles, by keys of the operations; `forget` empties it.
+#: Cache of the choices that operations derived from profiles, by keys of the operations; `forget` empties the cache.
 kept: dict[Any, Any] = {}
 
 
 def default(device: Device, operation: str, dtype: str, question: str, features: Mapping[str, float]) -> Ruling[str]:
-    """Decide a question as on a device that was never tuned, by the closest shipped profile that answers it."""
+    """Decide a question of an operation as on a device that was never tuned, by the closest shipped profile with an answer."""
     return _first_rules(find_shipped(device), operation, dtype, question, features, str).decide(features)
 
 
@@ -482,7 +485,7 @@ def name_for(device: Device) -> str:
 
 
 def identity(device: Device) -> dict[str, Any]:
-    """Return the description of a measured device in its profile."""
+    """Return the description of a tuned device that the device's profile holds."""
     return {
         "name": device.name,
         "platform": device.platform,
@@ -500,7 +503,7 @@ def _format(content: Mapping[str, Any]) -> str:
 
 
 def _format_value(value: Any, depth: int) -> str:
-    """Return the JSON text of a value: one line, or a line for each member; the scalars of a long list share its first line."""
+    """Return a profile value's JSON text: one line, or a line for each member; scalars of a long list share its first line."""
     text, indent = json.dumps(value), "\n" + " " * (depth + 1)
     if len(text) + depth <= _WIDTH or not isinstance(value, (dict, list)):
         return text

@@ -84,18 +84,18 @@ class Thresholds:
                 raise ValueError(f"{name}: must be a power of two, is {value}")
 
     def items(self) -> Mapping[str, float]:
-        """Return the values of all thresholds by name."""
+        """Return the values of all thresholds of the operation, by the threshold's name."""
         return {name: getattr(self, name) for name in self._declared()}
 
     @classmethod
     def _declared(cls) -> Mapping[str, tuple[Any, Number]]:
-        """Return the default and the declaration of every threshold by its name."""
+        """Return the default and the declaration (unit, bounds) of every threshold of the class, by the threshold's name."""
         of_class: Any = cls  # classes that derive from this one are dataclasses
         return {declared.name: (declared.default, declared.metadata["number"]) for declared in fields(of_class)}
 
     @classmethod
     def defaults(cls, *, on_cores: bool) -> Mapping[str, float]:
-        """Return the defaults of all thresholds by name; ``on_cores`` for devices whose lanes are loops, such as CPUs."""
+        """Return the defaults of all thresholds, by name; ``on_cores`` for devices whose lanes are loops, such as CPUs."""
         return {
             name: declared.on_cores if on_cores and declared.on_cores is not None else default
             for name, (default, declared) in cls._declared().items()
@@ -103,7 +103,7 @@ class Thresholds:
 
     @classmethod
     def from_values(cls: type[Own], values: Mapping[str, float]) -> Own:
-        """Return thresholds with some values by name; other thresholds have the defaults of devices with lanes.
+        """Return a record of thresholds with some values by name; other thresholds have the defaults of devices with lanes.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Thresholds:
 
     @classmethod
     def of(cls: type[Own], device: Device, dtype: str = "any") -> Own:
-        """Return the thresholds of a device and dtype, each from the closest profile that has the threshold."""
+        """Return the thresholds of an operation on a device, for a dtype; each comes from the closest profile that has it."""
         key = (device, cls, dtype)
         record: Own | None = profiles.kept.get(key)
         if record is None:
@@ -125,12 +125,12 @@ class Thresholds:
 
     @classmethod
     def untuned(cls: type[Own], device: Device, dtype: str = "any") -> Own:
-        """Return the thresholds of a device that was never tuned, from the shipped profiles alone."""
+        """Return the thresholds of an operation on a device that was never tuned, from the shipped profiles alone."""
         return cls._from_profiles(profiles.find_shipped(device), device, dtype)
 
     @classmethod
     def _from_profiles(cls: type[Own], near: Sequence[profiles.Profile], device: Device, dtype: str) -> Own:
-        """Return the thresholds of a device from some profiles, the closest first; a profile with a bad number is rejected."""
+        """Return the thresholds of an operation by some profiles, the closest first; a profile with a bad number is rejected."""
         values = {**cls.defaults(on_cores=device.lanes_are_loops)}
         record = cls.from_values(values)
         for profile in reversed(near):

@@ -59,7 +59,7 @@ class Leaf:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the leaf as JSON has it."""
+        """Return the leaf of a decision tree as a value for JSON."""
         members = {"take": self.label, "cases": self.cases, "lost": self.lost, "note": self.note}
         return {key: value for key, value in members.items() if value not in (None, "")}
 
@@ -74,14 +74,14 @@ class Split:
     otherwise: Tree
 
     def to_json(self) -> list[Any]:
-        """Return the split and its subtrees as JSON has them."""
+        """Return the split of a decision tree, with its subtrees, as a value for JSON."""
         return [self.feature, self.at_most, self.then.to_json(), self.otherwise.to_json()]
 
 
 Tree = Leaf | Split
-#: Keys of a split in earlier profiles.
+#: Keys of a split (comparison) of a decision tree in earlier profiles.
 _MEMBERS = ("feature", "at_most", "then", "else")
-#: Most comparisons on the way to a leaf: recursive functions walk over trees.
+#: Most comparisons on the way to a leaf of a decision tree, as recursive functions walk over trees.
 MAX_DEPTH = 64
 
 
@@ -114,7 +114,7 @@ def from_json(content: Any, depth: int = MAX_DEPTH) -> Tree:
 
 
 def evaluate(tree: Tree, features: Mapping[str, float]) -> tuple[Leaf, tuple[Step, ...]]:
-    """Return the leaf of a tree that features lead to, and the comparisons on the way.
+    """Return the leaf of a decision tree that features lead to, and the comparisons on the way.
 
     Raises
     ------
@@ -130,14 +130,14 @@ def evaluate(tree: Tree, features: Mapping[str, float]) -> tuple[Leaf, tuple[Ste
 
 
 def leaf_of(tree: Tree, features: Mapping[str, float]) -> Leaf:
-    """Return the leaf of a tree that features lead to; raises as `evaluate`, which returns the comparisons, too."""
+    """Return the leaf of a decision tree that features lead to; raises as `evaluate`, which returns the comparisons, too."""
     while isinstance(tree, Split):
         tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
     return tree
 
 
 def restrict(tree: Tree, features: Mapping[str, float]) -> Tree:
-    """Return a tree with the comparisons of known features resolved."""
+    """Return a decision tree with the comparisons of known features resolved."""
     while isinstance(tree, Split) and tree.feature in features:
         tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
     if isinstance(tree, Leaf):
@@ -147,16 +147,16 @@ def restrict(tree: Tree, features: Mapping[str, float]) -> Tree:
 
 
 def bare(tree: Tree) -> Tree:
-    """Return a tree without the statistics of training, so that trees with the same comparisons and labels compare equal."""
+    """Return a decision tree without statistics of training: trees with the same comparisons and labels then compare equal."""
     if isinstance(tree, Leaf):
         return Leaf(tree.label)
     return Split(tree.feature, tree.at_most, bare(tree.then), bare(tree.otherwise))
 
 
 def words(path: tuple[Step, ...]) -> str:
-    """Return the comparisons of a path in words: the range that is left of each feature, in the order of the comparisons.
+    """Return the comparisons on a path through a decision tree in words: the range that is left of each feature.
 
-    An empty path gives "".
+    Features stand in the order of their first comparisons. An empty path gives "".
     """
     ranges: dict[str, list[float | None]] = {}
     for step in path:
@@ -175,12 +175,12 @@ def words(path: tuple[Step, ...]) -> str:
 
 
 def _number(value: float | None) -> str:
-    """Return the limit of a comparison as text."""
+    """Return the limit of a comparison in a decision tree as text."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 def leaves(tree: Tree) -> Iterator[Leaf]:
-    """Iterate over the leaves of a tree."""
+    """Iterate over the leaves of a decision tree."""
     if isinstance(tree, Leaf):
         yield tree
     else:
@@ -189,7 +189,7 @@ def leaves(tree: Tree) -> Iterator[Leaf]:
 
 
 def features_of(tree: Tree) -> frozenset[str]:
-    """Return the names of the features that a tree compares."""
+    """Return the names of the features that a decision tree compares."""
     if isinstance(tree, Leaf):
         return frozenset()
     return frozenset({tree.feature}) | features_of(tree.then) | features_of(tree.otherwise)

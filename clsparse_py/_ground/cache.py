@@ -26,9 +26,9 @@ from clsparse_py._ground.files import distrust, make_private, replacing
 __all__ = ["folder", "key_of", "load", "make_folder", "read", "write"]
 
 _log = logging.getLogger(__name__)
-#: First bytes of each entry's file: the format and its version.
+#: First bytes of the file of a cache entry: the name and the version of the file's format.
 _MAGIC = b"clsparse_py cache 2\n"
-#: Bytes of an entry's checksum.
+#: Number of bytes of a cache entry's checksum.
 _DIGEST = hashlib.sha256().digest_size
 #: User id of the system's administrator.
 _ROOT = 0
@@ -129,7 +129,7 @@ def _read_trusted(directory: Path, key: str, owner: int | None) -> bytes | None:
 
 
 def _open_without_links(path: str, flags: int) -> int:
-    """Open a file unless its path is a symbolic link, and return the file descriptor."""
+    """Open the file of a cache entry unless its path is a symbolic link, and return the file descriptor."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
@@ -152,17 +152,17 @@ def _entry(key: str, payload: bytes) -> bytes:
     return _MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload
 
 
-#: Troubles that were logged, by folder and message.
+#: Troubles with cache folders that were logged: pairs of a folder and a message.
 _logged: set[tuple[Path, str]] = set()
 
 
 def _log_trouble(directory: Path, message: str, *values: object) -> None:
-    """Log a trouble with a folder: as a warning the first time, at the level of debugging later."""
+    """Log a trouble with a cache folder: as a warning the first time, at the level of debugging later."""
     _log.log(logging.DEBUG if (directory, message) in _logged else logging.WARNING, message, *values)
     _logged.add((directory, message))
 
 
 def _describe(error: Exception) -> str:
-    """Return the class of an error and the first line of its message."""
+    """Return the class of an error and the first line of its message, for a log."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"

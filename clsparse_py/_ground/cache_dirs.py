@@ -52,7 +52,7 @@ def find_pocl_cache() -> Path:
 
 
 def _can_be_written(folder: Path) -> bool:
-    """Return whether subfolders can be made in a folder, or in its closest parent that exists: one is made on trial."""
+    """Return whether subfolders can be made in a folder, or in its closest parent that exists, by making one on trial."""
     if not folder.is_absolute():
         return False  # the path begins with "~" if the user has no home folder
     try:
@@ -66,7 +66,7 @@ def _can_be_written(folder: Path) -> bool:
 
 
 def make_temporary_folder() -> Path:
-    """Return a new temporary folder that only this user may enter, and that is removed when the process ends.
+    """Return the path of a new temporary folder that only this user may enter, and that is removed when the process ends.
 
     Raises
     ------

@@ -27,9 +27,9 @@ __all__ = [
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: The folder of the package.
+#: Path of the folder of this package, with a separator at the end.
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
-#: Names of functions that always run on the host, of the modules loaded so far.
+#: Names of the functions that always run on the host, in the modules that are loaded so far.
 ON_HOST: set[str] = set()
 
 
@@ -96,11 +96,11 @@ def runs_on_host(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     ON_HOST.add(name)
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        """Return a function with a warning before the first call."""
+        """Return a function that warns before its first call that it runs on the host."""
 
         @functools.wraps(function)
         def call(*arguments: P.args, **named: P.kwargs) -> T:
-            """Call the decorated function after the warning."""
+            """Call the decorated function, after a warning that it runs on the host."""
             warn_of_fallback(name)
             return function(*arguments, **named)
 
@@ -150,11 +150,11 @@ class BuildError(RuntimeError):
 
     @property
     def kernel(self) -> str:
-        """The kernel's name."""
+        """The name of the kernel that does not build."""
         return str(getattr(self.parameters, "name", self.parameters))
 
     def again(self) -> BuildError:
-        """Return a copy of this error, to be raised when the refused kernel is asked for once more."""
+        """Return a copy of this build error, to be raised when the refused kernel is asked for once more."""
         return BuildError(
             str(self), log=self.log, parameters=self.parameters, source=self.source, reason=self.reason, remembered=True
         )

@@ -44,7 +44,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
                 yield file
             return
         target = path.resolve() if path.is_symlink() and not private else path
-        # The temporary file lies in the same folder, where a move is one step. "x" opens no existing file and no link.
+        # The temporary file lies in the folder of the target, where a move is one step. Mode "x" opens no existing file or link.
         temporary = target.with_name(f".writing-{secrets.token_hex(8)}")
         try:
             with open(temporary, "xb", opener=functools.partial(os.open, mode=0o600 if private else 0o666)) as file:
@@ -57,7 +57,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     except OSError as error:
         if error.errno is None:
             raise
-        # The caller knows the name of `path`, and not that of the temporary file.
+        # The error names `path`, as the caller does not know the name of the temporary file.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 __all__ = ["use_device"]
 
-#: Whether this process, or the one that it was forked from, used a device.
+#: Whether this process, or the process that it was forked from, used an OpenCL device.
 _used = False
-#: Whether this process was forked after devices were used: then commands can be neither enqueued nor waited for.
+#: Whether this process was forked after OpenCL devices were used: then it can neither enqueue commands nor wait for them.
 forked = False
 
 

@@ -8,11 +8,11 @@ import numpy as np
 
 __all__ = ["INT32_MAX", "index_for"]
 
-#: Largest index of int32.
+#: Largest index that int32 holds.
 INT32_MAX = 2**31 - 1
-#: The narrow dtype of indices.
+#: NumPy dtype int32, the narrow dtype of index arrays.
 _INT32 = np.dtype(np.int32)
-#: The wide dtype of indices.
+#: NumPy dtype int64, the wide dtype of index arrays.
 _INT64 = np.dtype(np.int64)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 __all__ = ["__getattr__"]
 
-#: Public modules that are imported at their first use.
+#: Names of the public modules of this package that are imported at their first use.
 _LATER = ("amg", "csgraph", "distributed", "graph", "io", "linalg")
-#: Public functions and classes that are imported at their first use: the module by the member's name.
+#: Modules of the public functions and classes that are imported at their first use, by the name of the function or class.
 _FUNCTIONS = {
     "bsr_array": "clsparse_py._arrays.bsr",
     "expand_dims": "clsparse_py._arrays.functions.axes",
@@ -25,7 +25,7 @@ _FUNCTIONS = {
     "swapaxes": "clsparse_py._arrays.functions.axes",
     "warmup": "clsparse_py._command.warmup",
 }
-#: Today's names by the older names of `scipy.sparse`, with arguments if these differ.
+#: Names in this package that replace older names of `scipy.sparse`, by the older name, with arguments if these differ.
 _TODAY = {
     "bmat": "block_array",
     "bsr_matrix": "bsr_array",
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"clsparse_py.{name}")
     if name in _FUNCTIONS:
         member = getattr(importlib.import_module(_FUNCTIONS[name]), name)
-        # Python does not call this function for a name that the package has.
+        # From now on the package has the name, for which Python no longer calls this function.
         setattr(sys.modules["clsparse_py"], name, member)
         return member
     today = _TODAY.get(name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 __all__ = ["SetOnce", "dataclass"]
 
-#: The attribute of a record that keeps its hash.
+#: Name of the attribute in which a frozen record keeps its hash.
 _HASH = "_hash"
 
 
@@ -23,7 +23,7 @@ class SetOnce:
     """A class whose public attributes are read-only once they are set. Names that begin with an underscore may change."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # A product may make a plan, so this method calls as little as it can.
+        # This method calls as little as it can, as a product may make a plan, whose attributes it sets.
         if name[0] != "_" and (name in self.__dict__ or hasattr(type(self), name)):
             raise AttributeError(f"{name}: is read-only, as the {type(self).__name__} relies on it")
         object.__setattr__(self, name, value)
@@ -63,7 +63,7 @@ def _make_hash(key: Callable[[Any], Any]) -> Callable[[Any], int]:
     """Return a ``__hash__`` that hashes a record once and keeps the hash: every launch looks up records."""
 
     def hash_once(self: Any) -> int:
-        """Return the hash that a record keeps; the first call computes it from the fields."""
+        """Return the hash of a record, which the record keeps; the first call computes the hash from the fields."""
         members: dict[str, Any] = self.__dict__
         value: int | None = members.get(_HASH)
         if value is None:
@@ -74,7 +74,7 @@ def _make_hash(key: Callable[[Any], Any]) -> Callable[[Any], int]:
 
 
 def _get_state(self: Any) -> dict[str, Any]:
-    """Return the state of a record to pickle: without its hash, as strings have other hashes in another process."""
+    """Return the state of a record to pickle: without the hash, as strings have other hashes in another process."""
     return {name: value for name, value in self.__dict__.items() if name != _HASH}
 
 
@@ -126,11 +126,11 @@ def _repr(self: Any) -> str:
 
 
 if TYPE_CHECKING:
-    # Type checkers know the decorator by this name.
+    # Type checkers know the decorator of dataclasses by this name alone.
     from dataclasses import dataclass
 else:
 
     def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[type], type]:
-        """Return the decorator that makes a class a frozen dataclass."""
+        """Return the decorator that makes a class a frozen dataclass, by `_freeze`."""
         assert frozen
         return lambda cls: _freeze(cls, eq=eq)

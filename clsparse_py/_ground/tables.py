@@ -36,7 +36,7 @@ class Table:
 
     def as_text(self) -> str:
         """Return the table as text for a terminal."""
-        # Imported here, as all processes import the package and few show tables.
+        # `rich` is imported here, as all processes import the package and few show tables.
         import rich.box
         from rich.table import Table as RichTable
 
@@ -48,7 +48,7 @@ class Table:
         for row in self.rows:
             table.add_row(*row)
         text = io.StringIO()
-        # The text has no colours, whatever the environment says of terminals.
+        # The text of the table has no colours, whatever the environment says of terminals.
         console = make_console(file=text, width=140, force_terminal=False, color_system=None)
         console.print(table)
         if self.rule:
@@ -74,18 +74,19 @@ class Shown(abc.ABC):
     @property
     @abc.abstractmethod
     def table(self) -> Table:
-        """The table to show."""
+        """The table that terminals and notebooks show for the object."""
 
     def __repr__(self) -> str:
         return self.table.as_text()
 
     def _repr_html_(self) -> str:
+        """Return the table of the object as HTML for a notebook."""
         return self.table.as_html()
 
 
 def _escape(text: str) -> str:
     """Return a text with the characters escaped that HTML reserves."""
-    # Imported here, as few processes show tables.
+    # The module `html` is imported here, as few processes show tables.
     import html
 
     return html.escape(text)
@@ -95,9 +96,9 @@ class Explained(Protocol):
     """A plan that explains its decisions."""
 
     def explain(self) -> Shown:
-        """Return the plan's decisions and their reasons."""
+        """Return the plan's decisions and the reasons for them, as a table."""
 
 
 def plan_as_html(plan: Explained) -> str:
-    """Return a plan as HTML: its repr, and the table of its decisions. Plans say ``_repr_html_ = plan_as_html``."""
+    """Return a plan as HTML: its text, and the table of its decisions. Plans say ``_repr_html_ = plan_as_html``."""
     return f"<p>{_escape(repr(plan))}</p>{plan.explain()._repr_html_()}"

@@ -27,7 +27,7 @@ __all__ = [
     "unsupported_dtype",
 ]
 
-#: OpenCL C types of values that kernels move and do not compute with: an unsigned word or a pair, by its size in bytes.
+#: OpenCL C types of values that kernels only move, without computing: an unsigned word or a pair, by the size in bytes.
 MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 #: NumPy's dtypes that kernels take, and their types in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
 OPENCL_TYPES = {
@@ -48,9 +48,9 @@ OPENCL_TYPES = {
 #: OpenCL's macros for the largest value of each integer type.
 _MAX_VALUES = {"char": "CHAR_MAX", "short": "SHRT_MAX", "int": "INT_MAX", "long": "LONG_MAX"}
 _MAX_VALUES |= {"uchar": "UCHAR_MAX", "ushort": "USHRT_MAX", "uint": "UINT_MAX", "ulong": "ULONG_MAX"}
-#: Unsigned OpenCL types for the bits of a value, by its size in bytes.
+#: Unsigned OpenCL C types for the bits of a value, by the size of the value in bytes.
 _BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}
-#: Functions of real numbers T in OpenCL C.
+#: OpenCL C text of functions of a type T of real numbers, such as products and absolute values.
 _REAL_FUNCTIONS = """T times(const T a, const T b) { return a * b; }
 T quotient(const T a, const T b) { return a / b; }
 T conjugate(const T a) { return a; }
@@ -60,7 +60,7 @@ R square(const T a) { return a * a; }
 R magnitude(const T a) { return fabs(a); }
 R largest(const T a) { return fabs(a); }
 T times_power(const T a, const int exponent) { return ldexp(a, exponent); }"""
-#: Functions of complex numbers T in OpenCL C, with the names of the real ones.
+#: OpenCL C text of functions of a type T of complex numbers, with the names in `_REAL_FUNCTIONS`.
 _COMPLEX_FUNCTIONS = """T times(const T a, const T b) { return (T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 T quotient(const T a, const T b) // Smith, "Algorithm 116": the inverse of b may overflow where a is small, too
 {
@@ -146,7 +146,7 @@ def extreme(name: str, dtype: np.dtype[Any]) -> str:
 
 
 def extreme_of_none(name: str, dtype: np.dtype[Any]) -> str:
-    """Return the identity of `extreme` in OpenCL C: the extreme of no values. The dtype is no bool."""
+    """Return the OpenCL C expression of the extreme of no values, the identity of `extreme`. The dtype is no bool."""
     if dtype.kind in "fc":
         bound = "NAN" if name.startswith("f") else "-INFINITY" if name == "maximum" else "INFINITY"
         return bound if dtype.kind == "f" else f"{bound}, {bound}"
@@ -197,14 +197,14 @@ def operation(name: str, dtype: np.dtype[Any]) -> str:
 
 
 def unsupported_dtype(name: str, dtype: Any) -> DtypeError:
-    """Return the error for an argument of a dtype that kernels do not take."""
+    """Return the error to raise for an argument of a dtype that kernels do not take."""
     names = ", ".join(OPENCL_TYPES)
     return DtypeError(f"{name}: dtype {dtype} is not supported; use one of {names} (the package does not support dtype {dtype})")
 
 
 @functools.cache
 def name_of(dtype: np.dtype[Any]) -> str:
-    """Return a dtype's name, kept as NumPy takes microseconds to put it together."""
+    """Return a NumPy dtype's name, which is cached, as NumPy takes microseconds to put a name together."""
     return dtype.name
 
 
@@ -229,12 +229,12 @@ class Arithmetic:
 
     @functools.cached_property
     def result(self) -> np.dtype:
-        """The dtype of the result, in which products and sums are computed."""
+        """The dtype of the operation's result, in which products and sums are computed."""
         return of_name(self.semiring).result_dtype(np.dtype(self.a), np.dtype(self.x))
 
     @property
     def floating(self) -> str:
-        """NumPy's name of the result's dtype, but float32 if that is an integer."""
+        """NumPy's name of the result's dtype, or "float32" if the result is of integers or bool."""
         return self.result.name if self.result.kind in "fc" else "float32"
 
     @property
@@ -318,7 +318,7 @@ class Arithmetic:
 
 
 def _load_once(dtype: np.dtype) -> str:
-    """Return the OpenCL C expression of a streaming load at ``p``, for values that a kernel reads once."""
+    """Return the OpenCL C expression of a streaming load from the pointer ``p``, for values that a kernel reads once."""
     bits = dtype.itemsize * 8
     if bits < 32:
         return "(*(p))"

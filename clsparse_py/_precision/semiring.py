@@ -46,7 +46,7 @@ __all__ = [
     "plus_times",
 ]
 
-#: Names of semirings: an addition and a multiplication.
+#: Type of the names of semirings: an addition and a multiplication, with "_" between.
 SemiringName = Literal[
     "plus_times", "plus_plus", "plus_min", "plus_max", "plus_first", "plus_second", "plus_pair",
     "min_times", "min_plus", "min_min", "min_max", "min_first", "min_second", "min_pair",
@@ -56,7 +56,7 @@ SemiringName = Literal[
     "and_times", "and_plus", "and_min", "and_max", "and_first", "and_second", "and_pair", "and_or", "and_and", "and_xor",
     "xor_times", "xor_plus", "xor_min", "xor_max", "xor_first", "xor_second", "xor_pair", "xor_or", "xor_and", "xor_xor",
 ]  # fmt: skip
-#: GraphBLAS's names of semirings whose addition is a logical operation.
+#: Type of GraphBLAS's names of semirings whose addition is a logical operation.
 LogicalName = Literal[
     "lor_times", "lor_plus", "lor_min", "lor_max", "lor_first", "lor_second", "lor_pair", "lor_lor", "lor_land", "lor_lxor",
     "land_times", "land_plus", "land_min", "land_max", "land_first", "land_second", "land_pair", "land_lor", "land_land",
@@ -72,7 +72,7 @@ MULTIPLICATIONS = ("times", "plus", "min", "max", "first", "second", "pair", "or
 _OF_TRUTH = ("or", "and", "xor")
 #: GraphBLAS's names of the operations of `_OF_TRUTH`, in the same order.
 _LOGICAL = ("lor", "land", "lxor")
-#: Tokens by which a user's text could end the expression around it.
+#: Tokens that a user's OpenCL C expression may not have, as they could end the code that a kernel has around it.
 _NO_EXPRESSION = re.compile(r"[;{}#\\\"'\n]|//|/\*")
 #: Semirings that users defined by expressions, by their generated names.
 _given: dict[str, Semiring] = {}
@@ -166,7 +166,7 @@ class Semiring:
 
     @property
     def is_given(self) -> bool:
-        """Whether the semiring is given by expressions."""
+        """Whether a user defined the semiring by expressions in OpenCL C, and not by a name."""
         return bool(self.plus)
 
     @property
@@ -203,7 +203,7 @@ class Semiring:
         return promoted
 
     def identity(self, dtype: np.dtype) -> Any:
-        """Return the identity of addition, a scalar of ``dtype``.
+        """Return the identity of the semiring's addition, as a scalar of ``dtype``.
 
         Raises
         ------
@@ -220,7 +220,7 @@ class Semiring:
         return _scalar("zero", {"min": math.inf, "and": True}.get(plus, 0), dtype)
 
     def unit(self, dtype: np.dtype) -> Any:
-        """Return the identity of multiplication, a scalar of ``dtype``.
+        """Return the identity of the semiring's multiplication, as a scalar of ``dtype``.
 
         Raises
         ------
@@ -278,5 +278,5 @@ SEMIRINGS: dict[str, Semiring] = {ring.name: ring for ring in (plus_times, min_p
 
 @functools.lru_cache(maxsize=256)
 def of_name(name: str) -> Semiring:
-    """Return the semiring of a name: a public one, one given by expressions, or an addition with a multiplication."""
+    """Return the semiring of a name: a public one, one that a user gave by expressions, or an addition with a multiplication."""
     return SEMIRINGS.get(name) or _given.get(name) or Semiring(cast("SemiringName", name))

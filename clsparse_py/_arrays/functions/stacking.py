@@ -272,7 +272,7 @@ def _convert_block(queue: cl.CommandQueue, block: csr_array, column: int, index:
 
 
 def _join_facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:
-    """Return the facts about a stacked matrix's structure: sorted or canonical if all blocks are; None if a block is unchecked."""
+    """Return the facts about a stacked matrix's structure: sorted or canonical if all blocks are; None if one is unchecked."""
     all_facts = [block.facts for row in grid for block in row]
     known_facts = [facts for facts in all_facts if facts is not None]
     if len(known_facts) < len(all_facts):
