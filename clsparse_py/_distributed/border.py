@@ -36,7 +36,7 @@ class Thresholds(thresholds.Thresholds):
 
 
 def copy_positions(queue: cl.CommandQueue, subject: str, positions: np.ndarray[Any, Any]) -> cl_array.Array:
-    """Return positions in an array as a device array of int32, or of int64 if a position exceeds int32."""
+    """Return positions of entries in an array as a device array of int32, or of int64 if a position exceeds int32."""
     is_wide = positions.size and positions.max() > INT32_MAX
     return copy_to_device(queue, subject, positions.astype(np.int64 if is_wide else np.int32))
 
@@ -48,7 +48,7 @@ def _add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: fl
 
 
 class Border:
-    """The border of a matrix: its rows that have entries. Products with matrices of its structure make these rows alone.
+    """The border of a matrix: its rows that have entries. Products with matrices of one structure compute these rows alone.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Counter:
 
 
 class Exchange(abc.ABC):
-    """Messages between neighbours, any number of times over the same buffers.
+    """An exchange of messages between a rank and its neighbours, any number of times over the same buffers.
 
     Parameters
     ----------

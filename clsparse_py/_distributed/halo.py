@@ -22,7 +22,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Halo"]
 
-#: Ranges of entries, by the rank that sends or receives them.
+#: The type of ranges of entries, by the rank that sends or receives the entries.
 _Ranges = dict[int, slice]
 #: Most exchanges of messages whose buffers a rank's halo caches: one exchange for each dtype and number of columns.
 _MAX_EXCHANGES = 16
@@ -90,7 +90,7 @@ class Halo:
         return self._get_cached(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
 
     def _get_cached(self, key: Hashable, make: Callable[[], _Cached]) -> _Cached:
-        """Return the exchange that is cached under a key, made by ``make`` if it is missing; the oldest one may be dropped."""
+        """Return the exchange of messages cached under a key, made by ``make`` if missing; the oldest one may be dropped."""
         cached: _Cached | None = self._exchanges.get(key)
         if cached is None:
             if len(self._exchanges) == _MAX_EXCHANGES:

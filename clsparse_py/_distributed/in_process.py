@@ -76,7 +76,7 @@ class Hub:
                 raise RankError(f"the ranks are no longer in step: {self.failure and self.failure[1]}")
 
     def end(self, rank: int) -> None:
-        """Note that a rank has ended its task; other ranks' waits for messages from it end with an error."""
+        """Note that a rank has ended its task; other ranks' waits for messages from that rank end with an error."""
         with self.changed:
             self.ended.add(rank)
             self.changed.notify_all()
@@ -174,13 +174,14 @@ class ThreadCommunicator(Communicator):
 
     @override
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
-        # The sending rank copies its objects, as it may change them after the call.
+        # The sending rank copies its objects, as it may change them after the call of `alltoall`.
         copies = [entry if rank == self.rank else copy.deepcopy(entry) for rank, entry in enumerate(objects)]
         received: list[Any] = self._post(copies, note, lambda posts: [entry[self.rank] for entry in posts])
         return received
 
     @override
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
+        """Return the arrays of all ranks, stacked in the order of ranks, by the hub that the ranks' threads share."""
         rows: np.ndarray[Any, Any] = self._post(np.array(values), note, np.stack)
         return rows
 
@@ -213,6 +214,7 @@ class _ThreadExchange(Exchange):
 
     @override
     def _start(self) -> None:
+        """Put a message with each send buffer into the mail of the neighbour that it goes to."""
         self._comm.require_step()
         hub, rank = self._hub, self._comm.rank
         self._under_way = {target: _Message(values, self._note) for target, values in self.sends.items()}
@@ -223,6 +225,7 @@ class _ThreadExchange(Exchange):
 
     @override
     def wait(self) -> None:
+        """Copy the neighbours' messages to the receive buffers, and wait until the neighbours have copied this rank's."""
         hub, comm, rank = self._hub, self._comm, self._comm.rank
         for source, values in self.receives.items():
             box = hub.mail[source, rank]

@@ -182,7 +182,7 @@ def _balance(comm: Communicator, rows: Division, own_rows: Any) -> tuple[Divisio
 
 
 def _send_to_owners(comm: Communicator, rows: Division, n_columns: int, entries: scipy.sparse.coo_array) -> Any:
-    """Send entries to the ranks of their rows, and return this rank's own rows.
+    """Send a matrix's entries to the ranks that own the entries' rows, and return this rank's own rows.
 
     Parameters
     ----------

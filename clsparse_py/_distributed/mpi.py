@@ -129,7 +129,7 @@ class MpiCommunicator(Communicator):
     def __init__(self, comm: Any, time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> None:
         self._mpi = _import_mpi()
         self.time_limit = check_time_limit(time_limit)
-        # Notices of failures have a communicator of their own, apart from other messages. A failure renews both communicators.
+        # Notices of failures have an MPI communicator of their own, apart from other messages; a failure renews both.
         self._source, self.comm, self._notices = comm.Dup(), comm.Dup(), comm.Dup()
         self.rank, self.size = int(comm.rank), int(comm.size)
         self.sent = Counter()
@@ -187,7 +187,7 @@ class MpiCommunicator(Communicator):
             time.sleep(0 if tests < _PATIENCE.yields else _PATIENCE.sleep)
 
     def require_step(self) -> None:
-        """Renew the communicators, with all ranks, if a rank has failed: messages of earlier calls are met by nobody then.
+        """Renew the MPI communicators, with all ranks, if a rank has failed: no call meets messages of earlier calls then.
 
         Raises
         ------
@@ -256,6 +256,7 @@ class MpiCommunicator(Communicator):
 
     @override
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
+        """Return the arrays of all ranks, stacked in the order of ranks, by MPI's allgather of bytes."""
         self.require_step()
         # All collective calls begin with a message of `_LENGTH` bytes: ranks in different calls meet, and see the difference.
         description, message = note.encode(), values.tobytes()
@@ -308,6 +309,7 @@ class _MpiExchange(Exchange):
 
     @override
     def _start(self) -> None:
+        """Start the exchange's persistent MPI requests, made anew if the rank's communicator was renewed."""
         self._comm.require_step()
         if self._of_mpi is not self._comm.comm:
             self._prepare()
@@ -316,6 +318,7 @@ class _MpiExchange(Exchange):
 
     @override
     def wait(self) -> None:
+        """Wait until the exchange's MPI requests have ended, and check that neighbours sent messages of the same kind."""
         if not self._requests:
             return
         try:

@@ -38,7 +38,7 @@ __all__ = ["set_up"]
 
 
 def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
-    """Return a hierarchy of smoothed aggregation for a matrix over ranks.
+    """Return the multigrid hierarchy of smoothed aggregation for a matrix over ranks.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _read_candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
 
 
 class _Coarsening:
-    """The step from a level to the next coarser level over ranks; the tentative prolongator T serves new values, too."""
+    """The step from a multigrid level to the next coarser one over ranks; the tentative prolongator T serves new values, too."""
 
     def __init__(self, B: cl_array.Array, T: csr_array, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = B, T, omegas, symmetry
@@ -126,7 +126,7 @@ class _Coarsening:
 
 
 def _coarsen(level: Level, number: int, options: Options) -> _Coarsening | None:
-    """Return the step from a level to the next coarser level over ranks; None if that level were no smaller."""
+    """Return the step from a multigrid level to the next coarser one over ranks; None if that level were no smaller."""
     A = level.A
     comm, queue = A.comm, A.queue
     groups = _aggregate_own_nodes(level, options.at_level("strength", number))
@@ -194,12 +194,13 @@ class Hierarchy(Distributed, MultilevelSolver):
         self._count_entries()
 
     def _count_entries(self) -> None:
-        """Count the entries of all levels' matrices, which cache the numbers: `repr` needs no other rank then."""
+        """Count the entries of the matrices of all the hierarchy's levels, which cache the numbers for `repr`."""
         for level in self.levels:
             level.A.nnz  # noqa: B018 - cached by the matrix
 
     @override
     def _invert_coarsest(self) -> Any:
+        """Return the inverse of the coarsest level's matrix, made on rank 0 and divided among the ranks."""
         # Each rank has its own rows of the coarsest matrix's inverse, and multiplies these rows by all of b.
         return self.levels[-1].A.by_root(invert_on_host)
 
@@ -252,6 +253,7 @@ class Hierarchy(Distributed, MultilevelSolver):
 
     @override
     def _compute_residual_norm(self, b: Any, x: Any) -> float:
+        """Return the Euclidean norm of the residual ``b - A x`` over all ranks."""
         product = self.levels[0].A @ x
         if isinstance(b, Distributed):
             return float((b - product).norm())

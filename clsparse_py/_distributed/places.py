@@ -14,7 +14,7 @@ __all__ = ["Place", "assign_devices", "assign_place", "list_default_devices", "m
 
 
 class Place(NamedTuple):
-    """A queue with its context, as the queue alone may not keep its context (quirk 9).
+    """A rank's command queue with its context, as the queue alone may not keep the context alive (quirk 9 of drivers).
 
     Attributes
     ----------
@@ -57,7 +57,10 @@ def assign_devices(available: Sequence[cl.Device], count: int) -> list[cl.Device
 
 
 def split_device(device: cl.Device, count: int) -> list[cl.Device]:
-    """Return ``count`` sub-devices of a CPU with equal shares of its cores; a sub-device is repeated if cores are fewer."""
+    """Return ``count`` sub-devices with equal shares of a CPU's cores; of a device that is not divided, itself so many times.
+
+    Sub-devices are repeated if the CPU has fewer cores.
+    """
     units = max(1, device.max_compute_units // count)
     if count == 1 or device.max_compute_units < 2 or device.type & cl.device_type.CPU == 0:
         return [device] * count

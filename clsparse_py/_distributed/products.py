@@ -75,10 +75,10 @@ def _check(A: device_array) -> device_array:
 
 
 def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
-    """Return the rows of B that a rank's rows of A refer to, and the halo: other ranks' columns, which stand behind the own."""
+    """Return the rows of B that a rank's rows of A refer to, and the halo: other ranks' columns, behind the rank's own."""
     own_columns = B.columns.part(A.comm.rank)
     n_own = own_columns.stop - own_columns.start
-    # An entry of a received row of B names its column by the place in `columns`, the columns that the sending ranks name.
+    # Received rows of B give an entry's column as a place in `columns`, the list of the columns that the sending ranks name.
     columns, places, lengths, values = SentRows.concatenated(
         A.comm.alltoall(_select_sent_rows(A, B), f"product({describe(A, B)})")
     )
@@ -114,7 +114,7 @@ def _select_sent_rows(A: csr_array, B: csr_array) -> list[SentRows]:
 
 
 def combine_entries(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]) -> csr_array:
-    """Return ``A + B``, ``A - B`` or another elementwise operation that maps two zeros to 0.
+    """Return the matrix over ranks ``A + B``, ``A - B`` or of another elementwise operation that maps two zeros to 0.
 
     Parameters
     ----------

@@ -245,7 +245,7 @@ class DividedProblem(Problem):
 
     @door()
     def _bind_local_product(self, A: csr_array) -> Apply:
-        """Return the function that enqueues products of the local part A with vectors; a compiler may refuse its kernels now."""
+        """Return the function that enqueues products of the local part A with vectors; kernels are built now, or refused."""
         if A.nnz:
             plan, x = get_spmv_plan(A), allocate(self.queue, "x", 0, self.dtype)
             for alpha in (None, 1):
@@ -312,7 +312,8 @@ class DividedProblem(Problem):
 
     @override
     def deliver(self, solutions: list[cl_array.Array]) -> Any:
-        # The solution for a single column is a vector, as in SciPy.
+        """Return the system's solution as b was given, from this rank's parts of the solutions for b's columns."""
+        # The solution for a single column of b is a vector, as in SciPy.
         single = self.columns == 1
         return self.as_given(solutions[0] if single else side_by_side(self.queue, solutions, self.own, self.dtype))
 

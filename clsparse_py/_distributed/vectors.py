@@ -229,7 +229,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         """Return the vector with entries of another dtype. Not collective."""
         return self._derive(self.own.astype(np.dtype(dtype)), f"astype {np.dtype(dtype)}")
 
-    # ---- numbers: sums over ranks are added in their order
+    # ---- numbers: products, sums and norms over ranks, whose shares are added in the order of ranks
 
     def dot(self, other: vector) -> Any:
         """Return the dot product with another vector, without conjugation; see `vdot`.
@@ -315,7 +315,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
 
 def _describe_step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool = False) -> str:
-    """Return the text of an operation with a vector or a number, for histories."""
+    """Return the text of a vector's operation with a vector or a number, for the history of its result."""
     return f"{'r' if reflected else ''}{apply.__name__} {'vector' if isinstance(other, vector) else spell(other)}"
 
 
@@ -334,7 +334,7 @@ def compute_norm_share(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A0
 
 
 def _require_dimensions(values: Any) -> None:
-    """Raise a ValueError if an array has neither one nor two dimensions."""
+    """Raise a ValueError if the array of a vector's entries has neither one nor two dimensions."""
     if values.ndim not in (1, 2):
         raise ValueError(f"x: must have one or two dimensions, has {values.ndim}")
 

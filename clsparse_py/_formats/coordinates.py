@@ -50,9 +50,9 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "coordinates"
 
-    #: Chunks of rows and entries to a core of a CPU device.
+    #: Chunks of rows and entries to a core of a CPU device, of the kernel `EntryRowsChunked`.
     chunks_per_core: int = number(4, "chunks", least=1)
-    #: Least number of rows and entries of a chunk on CPU devices.
+    #: Least number of rows and entries of a chunk of the kernel `EntryRowsChunked` on CPU devices.
     min_chunk: int = number(64, "rows and entries", least=1)
     #: Most entries whose columns and values the kernel `EntryRows` copies on GPUs; the driver copies more.
     max_copied: int = number(1 << 23, "entries")
@@ -165,7 +165,7 @@ class RowBegins(OfStructure):
 
 
 class EntryOrder(NamedTuple):
-    """The order of entries given by coordinates.
+    """The order of entries given by coordinates: by row, by row and column, without duplicates.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ def place_coordinates(
     check: bool = True,
     n: int = 0,
 ) -> tuple[tuple[cl_array.Array, ...], tuple[int, ...]]:
-    """Return coordinates on the device, of one index type, and the shape of their array, in which they lie.
+    """Return the coordinates of an array's entries on the device, of one index type, and the shape, in which they lie.
 
     Parameters
     ----------

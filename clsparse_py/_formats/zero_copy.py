@@ -22,9 +22,9 @@ __all__ = ["on_memory_of"]
 
 #: The lock of `_lent`. The garbage collector may end a buffer in a thread that has the lock: `_give_back` never waits for it.
 _lock = threading.Lock()
-#: Host arrays whose buffers have ended, once for each buffer, to be counted by the next thread with the lock.
+#: Host arrays whose OpenCL buffers have ended, once for each buffer, to be counted by the next thread with the lock `_lock`.
 _ended: deque[np.ndarray[Any, Any]] = deque()
-#: Number of buffers over each host array that was made read-only for them, by the array's id.
+#: Number of OpenCL buffers over each host array that was made read-only for these buffers, by the array's id.
 _lent: dict[int, int] = {}
 
 

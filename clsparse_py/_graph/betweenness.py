@@ -106,7 +106,7 @@ def _sum_dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, A
     backwards, shares = edges._transposed(), []
     dependencies: cl_array.Array | None = None
     for previous, level in reversed(list(itertools.pairwise(levels))):
-        # The share of a vertex is (1 + dependency) / paths; a level's shares times the edges are the previous dependency / paths.
+        # Brandes' share of a vertex is (1 + dependency) / paths; the previous level's dependency / paths is edges times shares.
         share = map_values(queue, level.data, "reciprocal")
         if dependencies is not None:
             accumulate_values(queue, share, dependencies, "plus")

@@ -277,5 +277,5 @@ def get_info() -> dict[str, Any]:
     }
 
 
-#: The object that the entry point names: this module, which has the functions.
+#: The backend that the package's entry point for NetworkX names: this module, which has the functions.
 backend = sys.modules[__name__]

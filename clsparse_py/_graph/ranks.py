@@ -16,7 +16,7 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps, declare_pass
 
 __all__ = ["pagerank"]
 
-#: Scalars and sums of PageRank: the damping factor alpha; the summed ranks of vertices without outgoing edges, and changes.
+#: Scalar and sums of PageRank: the damping factor; the summed ranks of vertices without outgoing edges, the ranks' changes.
 _LAYOUT = Layout(scalars=("alpha",), sums=("dangling", "change"))
 
 #: Vector pass that divides a vertex's rank by its outgoing edges' weight, and sums the ranks of vertices without such edges.

@@ -19,7 +19,7 @@ from clsparse_py._run.transfer import copy_to_device
 __all__ = ["bfs"]
 
 
-#: Row pointers and columns of a structure; also levels and parents of a search.
+#: The type of a structure's row pointers and columns, and of the levels and parents of a breadth-first search.
 _Structure = tuple[cl_array.Array, cl_array.Array]
 
 

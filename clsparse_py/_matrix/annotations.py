@@ -35,14 +35,14 @@ class SciPySparse(Protocol):
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions of the matrix or array."""
+        """The number of dimensions of SciPy's matrix or array."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The numbers of rows and columns of the matrix or array."""
+        """The numbers of rows and columns of SciPy's matrix or array."""
 
     def tocsr(self) -> Any:
-        """Return the matrix or array in CSR form."""
+        """Return SciPy's matrix or array in CSR form."""
 
 
 class HasPairType(Protocol[_Class]):
@@ -114,15 +114,15 @@ class Solver(Protocol[_Options]):
 
 
 def of_axis(method: Callable[..., Any]) -> OfAxis:
-    """Return the given method, which type checkers then take for an `OfAxis`."""
+    """Return the given method, a sum or mean, which type checkers then take for an `OfAxis`."""
     return cast("OfAxis", method)
 
 
 def of_extreme(method: Callable[..., Any]) -> Extreme[Any]:
-    """Return the given method, which type checkers then take for an `Extreme`."""
+    """Return the given method, a maximum or minimum, which type checkers then take for an `Extreme`."""
     return cast("Extreme[Any]", method)
 
 
 def solver(function: Callable[Concatenate[Any, Any, _Options], tuple[Any, int]]) -> Solver[_Options]:
-    """Return the given function, which type checkers then take for a `Solver`."""
+    """Return the given function, which solves ``A x = b`` and which type checkers then take for a `Solver`."""
     return cast("Solver[_Options]", function)

@@ -38,9 +38,11 @@ class Convert(programs.Parameters):
 
     @property
     def name(self) -> str:
+        """The name of the conversion kernel: its dtypes and work-group size."""
         return f"csr_convert_{self.source}_{self.target}_wg{self.work_group}"
 
     def arguments(self) -> dict[str, object]:
+        """Return the arguments of the conversion kernel's Mako template."""
         source, target = np.dtype(self.source), np.dtype(self.target)
         return {
             "work_group": self.work_group,

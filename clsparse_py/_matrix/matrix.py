@@ -20,10 +20,10 @@ from clsparse_py._memory.pool import is_released
 
 __all__ = ["Matrix", "MatrixT", "Origin", "Parts", "Sparse", "Structure", "Symmetry", "is_sparse"]
 
-#: The values, columns and row pointers of one matrix.
+#: The type of the values, columns and row pointers of one matrix.
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 _Plan = TypeVar("_Plan")
-#: The class of an operand, which the result has too.
+#: The class of a matrix that an operation takes, which the operation's result has too.
 MatrixT = TypeVar("MatrixT", bound="Matrix", default="Matrix")
 
 
@@ -104,7 +104,7 @@ class Structure:
         vouched: bool = True,
     ) -> None:
         self.queue = queue
-        # A queue may not keep its context alive: quirk 9. An array has its context without a call of the driver.
+        # A queue may not keep its context alive (quirk 9 of drivers); a device array has the context without a call of a driver.
         self.context: cl.Context = indptr.context or queue.context
         self.shape = shape
         self.indices, self.indptr = indices, indptr
@@ -159,7 +159,7 @@ class Structure:
         return None if are_plain() else self._plans.get(kind)
 
     def get_plan(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
-        """Return the plan of a kind of operation, which all matrices of this structure share; ``make`` makes it at first.
+        """Return the plan of a kind of operation that all matrices of this structure share, made by ``make`` at the first call.
 
         A plan must not refer to the structure: the cycle, and its device memory, would stay until Python's garbage collection.
         Plain kernels have plans of their own.
@@ -228,7 +228,7 @@ class Matrix:
 
     @property
     def facts(self) -> Facts | None:
-        """The facts about the structure that are known without asking the device; None if the structure was not checked yet."""
+        """The `Facts` about the matrix's structure, as known without asking the device; None if it was not checked yet."""
         return self._structure.facts
 
     @property
@@ -264,7 +264,7 @@ class Matrix:
 
     @property
     def indices(self) -> cl_array.Array:
-        """The column of each entry, a device array of int32 or int64. Do not write to this array: facts and plans would stay."""
+        """The column of each entry of the matrix, an array of int32 or int64. Do not write to it: facts and plans would stay."""
         return self._structure.indices
 
     @property
@@ -329,7 +329,7 @@ class Origin:
         self._matrix, self._indices = weakref.ref(A), weakref.ref(A.structure.indices)
 
     def check(self, name: str, values: object) -> None:
-        """Raise a ValueError if ``values`` are those of the planned matrix, and this matrix has another structure by now."""
+        """Raise a ValueError if ``values`` are the values of the plan's matrix, and this matrix has another structure by now."""
         A = self._matrix()
         if A is not None and values is A._data and A.structure.indices is not self._indices():
             raise ValueError(f"{name}: the matrix has other indices than were planned for, which its values now go with")
@@ -340,17 +340,17 @@ class Sparse:
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions of the array."""
+        """The number of dimensions of the sparse array."""
         return len(self.shape)
 
     @property
     @abc.abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """The numbers of rows and columns of the array or, of one dimension, its length."""
+        """The numbers of rows and columns of the sparse array or, of one dimension, its length."""
 
     @abc.abstractmethod
     def tocsr(self, copy: bool = False) -> Any:
-        """Return the array in CSR form."""
+        """Return the sparse array in CSR form."""
 
 
 def is_sparse(value: Any) -> bool:

@@ -21,7 +21,7 @@ from clsparse_py._run.transfer import allocate_result, contexts_match, from_host
 
 __all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "require_calls", "result_for", "values_of_result"]
 
-#: Dtypes of values that kernels take.
+#: Dtypes of the values of matrices and dense operands that kernels take.
 _DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 
 

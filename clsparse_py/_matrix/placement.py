@@ -31,7 +31,7 @@ __all__ = [
     "vector",
 ]
 
-#: The data, indices and indptr of a matrix, on host or device.
+#: The type of the data, indices and indptr of a matrix, on host or device.
 Parts = tuple[Any, Any, Any]
 
 

@@ -28,9 +28,9 @@ class ProductKernel(Parameters):
         Whether the kernel multiplies by alpha and beta.
     """
 
-    #: The first part of the kernel's name.
+    #: The first part of a product kernel's name.
     kind: ClassVar[str]
-    #: Whether the kernel has a variant with alpha and beta, whose records say `scaled`.
+    #: Whether a product kernel has a variant that multiplies by alpha and beta, whose records say `scaled`.
     scalable: ClassVar[bool] = True
 
     arithmetic: Arithmetic
@@ -53,5 +53,5 @@ class ProductKernel(Parameters):
         return f"{self.portability.defines}\n#define SCALED {int(self.scaled)}\n{self.arithmetic.prelude}"
 
     def _common(self) -> dict[str, object]:
-        """Return the template arguments that all product kernels have."""
+        """Return the arguments of Mako templates that all product kernels have."""
         return {"work_group": self.work_group}

@@ -162,7 +162,7 @@ def _count_violations(
 def check_structure(
     queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int = 128
 ) -> Facts:
-    """Return the `Facts` about a CSR structure, which one kernel on the device and one read by the host check.
+    """Check a CSR structure by one kernel on the device and one read by the host, and return the `Facts` about it.
 
     Raises
     ------
