@@ -480,7 +480,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     # ---- copies on the host
 
     def own_rows(self) -> Any:
-        """Return this rank's rows as a `scipy.sparse.csr_array` with all columns, ascending in a row. Not collective."""
+        """Return this rank's rows of the matrix as a `scipy.sparse.csr_array` with all columns, sorted. Not collective."""
         part = self.columns.part(self.comm.rank)
         return join(Parts(self.local.get(), self.remote.get(), self.halo.columns), part.start, self.shape[1])
 

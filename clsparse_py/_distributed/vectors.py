@@ -387,6 +387,6 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
 
 
 def _require_length(x: Any, n: int, reason: str) -> None:
-    """Raise a ValueError if a dense operand has not n rows."""
+    """Raise a ValueError if the dense operand x of a product has not n rows."""
     if x.ndim not in (1, 2) or x.shape[0] != n:
         raise ValueError(f"x: must have {n} rows, {reason}, has shape {x.shape}")
