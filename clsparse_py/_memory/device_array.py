@@ -38,7 +38,7 @@ _lock = threading.Lock()
 
 
 def is_covered(event: cl.Event, later: cl.Event) -> bool:
-    """Return whether a wait for a later command includes a command, which has ended or comes before on the same queue."""
+    """Return whether a wait for a later command includes a command: if that has ended, or comes before on the same queue."""
     return event.command_execution_status == _COMPLETE or event.command_queue == later.command_queue
 
 

@@ -28,7 +28,7 @@ _Array = np.ndarray[Any, Any] | cl_array.Array
 
 
 def find_buffer(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
-    """Return the buffer of a sub-buffer; None for other buffers, or if the runtime forgot the buffer, which was let go."""
+    """Return the buffer of which a sub-buffer is a part; None for other buffers, or if the runtime forgot a buffer let go."""
     try:
         return cast("cl.MemoryObjectHolder | None", buffer.get_info(_ASSOCIATED))
     except cl.LogicError:  # quirk 12

@@ -47,7 +47,7 @@ class Workspace:
     def __init__(self, limit: int, held_bytes: int = 0) -> None:
         self.limit = limit
         self.peak = self._held = held_bytes
-        # Bytes of arrays let go that are still to be subtracted. Any thread may append, at any time: the garbage collector does.
+        # Bytes of arrays let go, still to be subtracted from the workspace; any thread may append, as the garbage collector does.
         self._let_go: deque[int] = deque()
 
     @property

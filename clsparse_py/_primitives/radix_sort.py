@@ -121,7 +121,7 @@ class Shape:
         )  # fmt: skip
 
         def needed(record: RadixScatter) -> int:
-            """Return the bytes of local memory that the kernel of a record takes; if the record is illegal, an endless number."""
+            """Return the bytes of local memory that a record's kernel takes; for an illegal record, more than any device has."""
             return record.local_memory if record.tile < 1 << 15 and record.divides else sys.maxsize
 
         fitted = device.fitting(widest, needed, RESERVED)
@@ -425,7 +425,7 @@ def enqueue_radix_sort(
         """Return scratch arrays for the keys and the values that a pass of the radix sort writes."""
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
 
-    # Passes that overwrite alternate between two arrays, so that the last pass ends in the array of results.
+    # Passes that overwrite their input alternate between two arrays, so that the last pass ends in the array of results.
     alternate = None if not overwrites else results if len(digits) % 2 else allocate_pass()
     # All kernels of the radix sort are built before a pass overwrites its input.
     passes: list[Callable[[], None]] = []

@@ -87,6 +87,7 @@ class TileSums(OfEntries):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells the kind of entries and the size of a tile, such as ``runs_n3840_``."""
         return f"{'runs_' if self.runs else ''}{'by_key_' if self.by_key else ''}n{self.tile}_"
 
     @override
@@ -165,6 +166,7 @@ class ScanTiles(Tiles, OfEntries):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells the kind of scan and a work-item's entries, such as ``inclusive_n15_``."""
         kind = "runs" if self.runs else "inclusive" if self.inclusive else "exclusive"
         sums = "carried_adds_" if self.adds else "carried_" if self.carried else ""
         return f"{kind}_{'by_key_' if self.by_key else ''}{sums}n{self.items}_"
@@ -206,6 +208,7 @@ class ScanChunks(OfEntries):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells the step and the kind of the scan, such as ``sums_exclusive_``."""
         return f"{self.step}_{'runs' if self.runs else 'inclusive' if self.inclusive else 'exclusive'}_"
 
     @override

@@ -97,6 +97,7 @@ class SegmentClasses(OfRuns):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells the step and the segments that a work-group sorts at once, by class."""
         return f"{self.step}_{'_'.join(map(str, (*self.teams, self.first_bins)))}_"
 
     @override

@@ -70,6 +70,7 @@ class OfSegments(Addition):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells the type of pointers to segments, such as ``int32_``."""
         return f"{self.index}_"
 
     @property
@@ -110,6 +111,7 @@ class SegmentedTiles(Tiles, OfSegments):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells the kind of scan and the entries to a work-item, such as ``n15_int32_``."""
         return f"{'' if self.inclusive else 'exclusive_'}n{self.items}_{super().shape_name}"
 
     @classmethod
@@ -173,6 +175,7 @@ class SegmentSums(OfSegments):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells whether segments are whole, and the unrolling, such as ``whole_u4_int32_``."""
         return f"{'whole' if self.whole else f'n{self.items}'}_u{self.unroll}_{super().shape_name}"
 
     @classmethod
@@ -250,6 +253,7 @@ class SegmentedChunks(OfSegments):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells the step of the segmented sum or scan, such as ``inclusive_scan_int32_``."""
         step = f"{'inclusive' if self.inclusive else 'exclusive'}_scan" if self.step == "scan" else self.step
         return f"{step}_{super().shape_name}"
 

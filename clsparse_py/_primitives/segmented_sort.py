@@ -113,6 +113,7 @@ class SortNetwork(OfElements):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells lengths, lanes and registers of the sort, such as ``segments_8_32x4_``."""
         return f"{self.ranges}_{self.bins[0]}_{self.lanes}x{self.registers}_"
 
     @property
@@ -177,6 +178,7 @@ class MergeSerial(OfElements):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells whether runs are given or blocks sorted, such as ``segments_sorted24_``."""
         return f"{self.ranges}_{'given' if self.given_runs else f'sorted{self.block}'}_"
 
     @override
@@ -188,7 +190,7 @@ class MergeSerial(OfElements):
 def enqueue_serial(
     chain: Chain, segments: Segments, n: int, x: Arrays, target: Arrays, runs: Runs, longest: int, shape: Shape
 ) -> None:
-    """Enqueue the serial algorithm, by which a work-item merges the runs of whole segments of at most ``longest`` elements.
+    """Enqueue the serial sort or merge: a work-item merges the runs of whole segments of at most ``longest`` elements.
 
     The runs are given, or pieces that the work-item sorts by insertion: then ``x`` may be ``target``.
     """

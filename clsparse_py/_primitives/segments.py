@@ -261,7 +261,7 @@ class OfRuns(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of a kernel's name that tells the parameters of its record's own class, such as ``segments_8_8x16_``."""
+        """The part of a kernel's name that tells the parameters of its record's own class, such as ``segments_8_32x4_``."""
         return ""
 
     @property

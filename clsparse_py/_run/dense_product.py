@@ -301,7 +301,7 @@ class Repeating:
         return result
 
     def _upgrade(self) -> None:
-        """Count a repeated product for the upgrades: costlier preparations that take its place after enough products."""
+        """Count a repeated product for the upgrades of a plan: costlier preparations that replace the first after many calls."""
 
 
 def _is_like(x: cl_array.Array, call: _Call) -> bool:

@@ -66,7 +66,7 @@ def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -
 
 
 def _part(data: Any, begin: int, n_bytes: int) -> tuple[Any, int]:
-    """Return an array's memory from byte ``begin`` on, and an offset: a buffer and ``begin``, or a part of shared memory, 0."""
+    """Return an array's memory from byte ``begin`` on: a buffer and ``begin``, or a part of shared virtual memory and 0."""
     if isinstance(data, cl.MemoryObjectHolder):
         return data, begin
     memory = (ctypes.c_uint8 * n_bytes).from_address(data.svm_ptr + begin)

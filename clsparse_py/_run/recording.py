@@ -168,6 +168,7 @@ class _SharedLaunch(Launch):
 
     @override
     def enqueue(self, queue: cl.CommandQueue, table: list[Any], numbers: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
+        """Enqueue the recorded launch with arguments of a table, on kernel objects that all callers of its kernel share."""
         return self.built.enqueue(queue, self.sizes, self.pick(table), wait_for)
 
 
@@ -440,7 +441,7 @@ class Bound:
 
 
 def record(chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable) -> Recording:
-    """Return the recording of ``enqueue(chain, *arrays, *kind)`` for arrays of these dtypes; `run` says what it may do."""
+    """Return the recorded commands of ``enqueue(chain, *arrays, *kind)``, a function for `run`, for arrays of these dtypes."""
     recorder = Recorder(chain, dtypes)
     enqueue(recorder, *recorder.operands, *kind)
     return recorder.recording()
