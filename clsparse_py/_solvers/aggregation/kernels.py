@@ -34,9 +34,9 @@ _INVERTING_LANES = 32
 _ROOM = 16
 #: Bytes of local memory in which a work-group makes rows of a smoothed prolongator.
 _LOCAL = 24576
-#: Most neighbours of a node that are counted by aggregate when the node joins the aggregate of most of its neighbours.
+#: Most neighbours of a graph's node that are counted by aggregate when the node joins the aggregate of most of these.
 _MOST = 32
-#: Entries of a neighbour's row that a work-item loads at a time in the search for a node that a node has to wait for.
+#: Entries of the row of a node's neighbour that a work-item loads at a time in the search for a node to wait for.
 _AT_ONCE = 8
 #: Most active nodes of a graph (undecided and not waiting) that a work-group decides in a step of aggregation.
 _LISTED = 64
@@ -130,7 +130,7 @@ class Advance(OfStructure):
 
     @classmethod
     def legal(cls, device: Device, index: str, phase: str, mean: float) -> Advance:
-        """Return the parameters of the kernel of a phase, for a graph whose nodes have ``mean`` neighbours on average."""
+        """Return the parameters of the kernel of a phase of aggregation, for nodes with ``mean`` neighbours on average."""
         limits = Thresholds.of(device)
         is_long = mean > limits.few_neighbours
         group = min(limits.large_group, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
@@ -287,7 +287,7 @@ class Prolongator(OfNumbers):
 
     @classmethod
     def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
-        """Return the parameters of the kernel of a phase, for a matrix A whose longest row has ``longest`` entries."""
+        """Return the parameters of the kernel of a phase that makes a prolongator, for a matrix of longest row ``longest``."""
         adjacent, group = device.lanes_are_loops and phase != "values", work_group_of(device)
         if device.lanes_are_loops or phase == "pack":
             return cls(group, index, dtype, phase, adjacent)

@@ -23,9 +23,9 @@ __all__ = ["compute_inverse_values", "invert_coarsest", "invert_on_host"]
 
 #: Most unknowns of the coarsest level of a multigrid hierarchy, whose inverse is a dense matrix.
 _MAX_DENSE = 5000
-#: Work-items of the work-group that inverts the coarsest matrix on GPUs.
+#: Work-items of the work-group that inverts the coarsest matrix of a multigrid hierarchy on GPUs.
 _WORK_GROUP = 1024
-#: Tolerance in units of rounding of the tests whether the coarsest matrix is Hermitian, and far from singular.
+#: Tolerance, in units of rounding, of the tests whether a hierarchy's coarsest matrix is Hermitian, and far from singular.
 _ROUNDING = 1000
 
 
@@ -73,7 +73,7 @@ def _make_dense_structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
 
 
 def invert_on_host(A: Any) -> Any:
-    """Return the inverse of a hierarchy's coarsest matrix, of SciPy's, by LAPACK, as a SciPy array.
+    """Return the inverse of a hierarchy's coarsest matrix, a SciPy array, by LAPACK, as a SciPy array.
 
     Raises
     ------

@@ -76,7 +76,7 @@ class _Room:
         return self._vectors[name]
 
     def get_scaling(self, smoother: Smoother) -> cl_array.Array:
-        """Return the vector by which a smoother scales residuals: the inverse of the diagonal, or ones."""
+        """Return the vector by which a multigrid smoother scales residuals: the inverse of the diagonal, or ones."""
         name = "inverse" if smoother.scaled else "ones"
         if name not in self._vectors:
             inverse = self.get_vector(name)
@@ -187,7 +187,7 @@ class Workspace:
         )
 
     def compute_norm(self, r: cl_array.Array) -> float:
-        """Return the norm of a vector; waits."""
+        """Return the norm of a vector of the finest level; waits."""
         for command in self._cache_commands(("norm",), r, lambda: [self._rooms[0].bind(passes.NORM, r=r)]):
             command()
         return self.read_norm()

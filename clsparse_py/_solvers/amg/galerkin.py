@@ -125,7 +125,7 @@ def plan_and_multiply_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[Rap
 
 
 def _estimate_products(X: csr_array, Y: csr_array, other: csr_array, *, from_left: bool) -> float:
-    """Return an estimate of the multiplications of the product ``X Y``, and of ``other`` times that, or that times ``other``."""
+    """Return an estimate of the multiplications of a triple product: ``other (X Y)`` if ``from_left``, else ``(X Y) other``."""
     estimate = spgemm_estimate(X, Y)
     # The estimated number of entries of a sparse product may exceed the number of entries of a dense one.
     entries = min(estimate.nnz, X.shape[0] * Y.shape[1])

@@ -108,7 +108,7 @@ class Level:
         as_divided(self.A).raise_alike(ValueError(message))
 
     def relaxed(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
-        """Return the vector x after steps of the Jacobi method for ``A x = 0``."""
+        """Return a copy of the vector x after steps of the Jacobi method for ``A x = 0``."""
         A, gain = self.A, omega / self.rho()
         queue = A.queue
         for event in Chain(queue, x).wait_for or ():

@@ -22,7 +22,7 @@ Command = Callable[[], object]
 
 
 def bind_product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array, *, adds: bool = False) -> Command:
-    """Return the command that enqueues ``y = A x`` or, with ``adds``, ``y += A x``.
+    """Return the command that enqueues the product ``y = A x`` or, with ``adds``, ``y += A x``.
 
     Parameters
     ----------

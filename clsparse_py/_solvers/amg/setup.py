@@ -103,7 +103,7 @@ class Options:
         return cls(symmetry, max_levels=max_levels, max_coarse=max_coarse, **lists)
 
     def at_level(self, name: str, level: int) -> Any:
-        """Return the value that the option of a name has on the level of a number."""
+        """Return the value that a hierarchy's option of a name has on the level of a number."""
         values = getattr(self, name)
         return values[min(level, len(values) - 1)]
 
@@ -319,7 +319,7 @@ def _set_smoothers(levels: list[Level], options: Options) -> None:
 
 
 def _coarsen(level: Level, number: int, options: Options) -> _Step | None:
-    """Return the step from a level to the next coarser level on one device; None if that level were no smaller."""
+    """Return the step of setup from a level to the next coarser level, on one device; None if that level were no smaller."""
     graph = select_strong_entries(reduce_blocks(level.A, level.blocksize), options.at_level("strength", number))
     queue = level.A.queue
     groups = aggregate_nodes(queue, graph.indices, graph.indptr)
@@ -360,7 +360,7 @@ def _read_improvement(option: Any) -> tuple[float, int]:
 
 
 def _read_theta(option: Any) -> float:
-    """Return the threshold theta of strong entries, from a user's ``strength``."""
+    """Return the threshold theta of strong matrix entries, from a user's ``strength``."""
     name, options = unpack(option)
     if name not in ("symmetric", None):
         raise ValueError(f"strength: must be 'symmetric' or None, is {name!r}")
@@ -386,7 +386,7 @@ def _read_omegas(option: Any) -> tuple[float, ...]:
 
 
 def _read_matrix(A: Any) -> tuple[csr_array, int]:
-    """Return the user's matrix on the device, canonical and of a floating dtype, and the number of unknowns of a node."""
+    """Return the user's matrix A on the device, canonical and of a floating dtype, and the number of unknowns of a node."""
     blocksize = 1
     if getattr(A, "format", None) == "bsr":
         rows, columns = A.blocksize

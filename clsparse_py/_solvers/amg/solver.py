@@ -68,7 +68,7 @@ class MultilevelSolver:
         self._coarse = self._invert_coarsest()
 
     def _invert_coarsest(self) -> Any:
-        """Return the inverse of the coarsest level's matrix."""
+        """Return the inverse of the matrix of the hierarchy's coarsest level."""
         return invert_coarsest(self.levels[-1].A)
 
     def __repr__(self) -> str:
@@ -88,11 +88,11 @@ class MultilevelSolver:
         return "\n".join([*lines, ""])
 
     def operator_complexity(self) -> float:
-        """Return the ratio of the entries of all levels' matrices to the entries of the finest matrix."""
+        """Return the ratio of the number of entries of all levels' matrices to the entries of the finest matrix."""
         return float(sum(level.A.nnz for level in self.levels) / max(self.levels[0].A.nnz, 1))
 
     def grid_complexity(self) -> float:
-        """Return the ratio of the unknowns of all levels to the unknowns of the finest level."""
+        """Return the ratio of the number of unknowns of all levels to the unknowns of the finest level."""
         return float(sum(level.A.shape[0] for level in self.levels) / max(self.levels[0].A.shape[0], 1))
 
     @door()
@@ -404,6 +404,7 @@ class Preconditioner(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        """Return the function that enqueues one multigrid cycle for a right-hand side, from x = 0."""
         space = self._hierarchy._get_workspace(queue, dtype)
         bound_cycle: list[Any] = [None, None, []]
 

@@ -18,14 +18,14 @@ from clsparse_py._solvers.krylov.system import Apply
 
 __all__ = ["START", "Basis"]
 
-#: Basis vectors that one pass reads.
+#: Number of basis vectors of a Krylov space that one vector pass reads.
 _AT_ONCE = 4
 #: Numbers of the vectors in a block of basis vectors, which one pass reads.
 _PLACES = range(_AT_ONCE)
 #: Names of a block's basis vectors in the OpenCL C of vector passes.
 _BASIS = tuple(f"v{i}" for i in _PLACES)
 
-#: Scalars and sums of Arnoldi's process for a block of basis vectors: inner products h and s with w, and norms of w and b.
+#: Names of the scalars and sums of Arnoldi's process: inner products h and s of basis vectors with w, and norms of w and b.
 LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" for i in _PLACES), "ww", "bb"))
 
 #: The sum of squares of w, the vector that becomes the next basis vector: its name, and its expression.

@@ -18,14 +18,14 @@ __all__ = ["bicgstab"]
 # BiCGSTAB's scalar `tiny` is the least cosine between t and s from which omega is computed.
 # BiCGSTAB's scalar `tolerance` is the least rho, divided by the norm of the residual, that is no breakdown.
 # SciPy's BiCGSTAB has one tolerance for omega and rho, which suits vectors and matrices of norms near 1.
-#: Scalars and sums of BiCGSTAB, and the scalars that the host reads.
+#: Names of the scalars and sums of BiCGSTAB on the device, and of the scalars that the host reads.
 LAYOUT = Layout(
     scalars=("bound", "tolerance", "tiny", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
     sums=("rr", "bb", "shadow_r", "shadow_v", "ts", "tt", "ss"),
     told=("norm", "code", "code_after"),
 )
 
-#: The sum of squares of the residual r: its name, and its expression.
+#: The name of the sum of squares of the residual r, and the expression of a summand.
 _RR = ("rr", "of_real(square(r))")
 #: The vector pass that computes BiCGSTAB's residual of the first guess, and the shadow residual, which is equal to that residual.
 _START = Pass(
@@ -48,9 +48,9 @@ _DIRECTION = Pass(
     keeps=(("code", "of_real(code)"), ("rho", "shadow_r")), guarded=True,
     tells=(("norm", "rr"), ("code", "of_real(code)"), ("code_after", "code_after")),
 )  # fmt: skip
-#: The vector pass that begins the inner product of the shadow residual with v = A M p, from which alpha is computed.
+#: The vector pass that begins the inner product of the shadow residual with v = A M p, from which BiCGSTAB's alpha is computed.
 _ALONG = Pass("bicgstab_along", reads=("shadow", "v"), sums=(("shadow_v", "times(conjugate(shadow), v)"),))
-#: The vector pass of the half step by alpha: the residual r becomes s = r - alpha v.
+#: The vector pass of the half step of BiCGSTAB by alpha: the residual r becomes s = r - alpha v.
 _HALF = Pass(
     "bicgstab_half", reads=("v",), updates=("r",), takes=("code", "rho"), totals=("shadow_v",),
     first=(
@@ -60,7 +60,7 @@ _HALF = Pass(
     lines=("if (active) r -= times(alpha, v);",), sums=(("ss", "of_real(square(r))"),),
     keeps=(("alpha", "alpha"), ("middle", "active || real_part(code) != 1 ? code : of_real(-11)")), guarded=True,
 )  # fmt: skip
-#: The vector pass that begins the inner products of t = A M s, from which omega is computed.
+#: The vector pass that begins the inner products of t = A M s, from which BiCGSTAB's omega is computed.
 _STABILISER = Pass("bicgstab_stabiliser", reads=("t", "r"), sums=(("ts", "times(conjugate(t), r)"), ("tt", "of_real(square(t))")))
 
 

@@ -22,15 +22,15 @@ __all__ = ["cg", "cg_one_reduction"]
 
 # CG's scalars `bound` and `norm` are squares of norms of residuals; `rho` is the inner product of r and z = M r.
 # CG's scalars `alpha`, `rho_before` and `going` belong to the iteration under way, which counts if `going` is 1.
-#: Scalars and sums of CG, and the scalars that the host reads.
+#: Names of the scalars and sums of CG on the device, and of the scalars that the host reads.
 LAYOUT = Layout(
     scalars=("bound", "rho", "norm", "going", "alpha", "rho_before"), sums=("pq", "rr", "rz", "bb", "qq", "rq"),
     told=("norm", "going"),
 )  # fmt: skip
 
-#: The sum of squares of the residual r: its name, and its expression.
+#: The name of the sum of squares of the residual r, and the expression of a summand.
 _RR = ("rr", "of_real(square(r))")
-#: The sum for the curvature p^H A p, where q is A p: its name, and its expression.
+#: The name of the sum for the curvature p^H A p, and the expression of a summand, where q is A p.
 _PQ = ("pq", "times(conjugate(p), q)")
 #: The vector pass that computes CG's residual of the first guess, and begins the sums for the norms of the residual and b.
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
@@ -93,7 +93,7 @@ declare_passes(LAYOUT, _START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF
 # One-reduction CG's scalars `bound` and `norm` are squares of norms of residuals; `rho` is the inner product of r and z = M r.
 # One-reduction CG's scalars `alpha`, `rho` and `going` belong to the iteration under way, which counts if `going` is 1.
 # One-reduction CG's scalars `alpha_before`, `rho_before` and `counted` belong to the iteration before.
-#: Scalars and sums of CG with one reduction, and the scalars that the host reads.
+#: Names of the scalars and sums of CG with one reduction, and of the scalars that the host reads.
 _LAYOUT_ONE_REDUCTION = Layout(
     scalars=("bound", "alpha", "rho", "going", "alpha_before", "rho_before", "counted"), sums=("rr", "rz", "zw", "bb"),
     told=("norm", "going"),
@@ -195,7 +195,7 @@ def cg(system: System) -> int:
 
 
 def _test_norm(system: System, bound: np.floating[Any]) -> Callable[[float, float], int | None]:
-    """Return the test of the residual's squared norm: a function that returns info, or None if iterations go on."""
+    """Return the test of the residual's squared norm: a function that returns SciPy's info, or None if iterations go on."""
     maxiter = system.maxiter
     return lambda norm, _: maxiter if np.isnan(norm) else 0 if norm <= bound else None
 

@@ -29,7 +29,7 @@ class _Rotations:
         self._rotations: list[tuple[float, Any]] = []
 
     def add(self, column: np.ndarray[Any, Any], below: float) -> float:
-        """Add a column of the Hessenberg matrix, with its subdiagonal entry, to the problem; return the norm of the residual."""
+        """Add a column of the Hessenberg matrix to GMRES's least-squares problem, and return the norm of the residual."""
         column, k = column.copy(), column.size - 1
         for i, (c, s) in enumerate(self._rotations):
             column[i], column[i + 1] = c * column[i] + s * column[i + 1], -np.conj(s) * column[i] + c * column[i + 1]
@@ -48,7 +48,7 @@ class _Rotations:
         return float(abs(self.right[k + 1]))
 
     def solution(self) -> np.ndarray[Any, Any]:
-        """Return the coefficients of the basis vectors in the solution; undetermined coefficients are 0."""
+        """Return the coefficients of the basis vectors in GMRES's solution; undetermined coefficients are 0."""
         n = len(self._rotations)
         y = self.right[:n].copy()
         if self.R[n - 1, n - 1] == 0:

@@ -156,7 +156,7 @@ def lanczos(
                 _rotate(basis, spare, vectors[:, selected], anew=True)
                 values = values[selected]
                 if floor:
-                    # Only products with the eigenvectors show the rounding errors of many restarts.
+                    # Only products with the eigenvectors show the rounding errors of many restarts of Lanczos' method.
                     values, vectors, errors = _project_anew(basis, spare[k], k)
                     drift = _DRIFT * max(1.0, restarts / _DRIFTING_RESTARTS) ** 0.5
                     fine, products, following = have_converged(errors, values, drift), products + k, spare[k]

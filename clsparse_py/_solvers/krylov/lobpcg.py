@@ -62,7 +62,7 @@ class _Part:
                 problem.B(x, bx)
 
     def replace(self, panel: Panel, *sources: tuple[_Part, np.ndarray[Any, Any]], spare: Columns) -> None:
-        """Enqueue replacing the columns x, A x and B x by linear combinations of the columns of parts."""
+        """Enqueue replacing the columns x, A x and B x of a part by linear combinations of the columns of several parts."""
         panel.replace(self.ax, *((part.ax, factors) for part, factors in sources), spare=spare)
         if self.bx is not self.x:
             panel.replace(self.bx, *((part.bx, factors) for part, factors in sources), spare=spare)
@@ -75,7 +75,7 @@ class _Part:
 
 
 def lobpcg(problem: Problem, x: Columns) -> Block:
-    """Return eigenvalues and their vectors by LOBPCG, from guesses of the vectors, which are overwritten.
+    """Return eigenvalues and eigenvectors by LOBPCG, from guesses of the eigenvectors, which are overwritten.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def _make_constrain(problem: Problem, spare: Columns) -> Any:
 
 
 def _orthonormalise(problem: Problem, X: _Part, spare: Columns) -> np.ndarray[Any, Any]:
-    """Replace the columns X by B-orthonormal Ritz vectors of the space of X, and return the Ritz values."""
+    """Replace the columns X by B-orthonormal Ritz vectors of the space that X spans, and return the Ritz values."""
     panel, k = problem.panel, len(X.x)
     X.multiply(problem)
     values, factors = _solve_projected(panel, [X], k, problem.largest, float(np.finfo(panel.sweeps.dtype).eps))

@@ -20,7 +20,7 @@ _CARRIED = (
 #: Scalars of LSMR that the host reads.
 _TOLD = ("stop", "itn", "normr", "normar", "normA", "condA", "normx")
 
-#: Scalars and sums of LSMR, and the scalars that the host reads.
+#: Names of the scalars and sums of LSMR on the device, and of the scalars that the host reads.
 LAYOUT = Layout(scalars=bidiagonal.name_scalars(_CARRIED), sums=("uu", "bb", "vv", "xx"), told=_TOLD)
 
 #: The vector pass that computes LSMR's first direction h = v / alpha, and begins the sum for the norm of x.

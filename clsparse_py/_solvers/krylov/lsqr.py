@@ -17,7 +17,7 @@ _TOLD = ("stop", "itn", "r1norm", "r2norm", "anorm", "acond", "arnorm", "xnorm")
 #: Scalars of LSQR carried from iteration to iteration, by their names in Paige and Saunders' paper and program.
 _CARRIED = (*_TOLD, "alpha", "beta", "rhobar", "phibar", "ddnorm", "res2", "xxnorm", "z", "cs2", "sn2")
 
-#: Scalars and sums of LSQR, and the scalars that the host reads.
+#: Names of the scalars and sums of LSQR on the device, and of the scalars that the host reads.
 LAYOUT = Layout(scalars=bidiagonal.name_scalars(_CARRIED, "of_w"), sums=("uu", "bb", "vv", "ww"), told=_TOLD)
 
 #: The vector pass that computes LSQR's first direction w = v / alpha, and begins the sum for the norm of w.

@@ -24,7 +24,7 @@ _SAFETY = 0.1
 _ROUNDING = 10
 
 # Names of MINRES's scalars of the current iteration end in "_0"; `beta_1` is the norm of the first Lanczos vector before scaling.
-#: Scalars and sums of MINRES, and the scalar that the host reads.
+#: Names of the scalars and sums of MINRES on the device, and of the scalar that the host reads.
 LAYOUT = Layout(
     scalars=(*_CARRIED, *(f"{name}_0" for name in _CARRIED), "beta_1", "rtol", "eps", "goal"),
     sums=("rr", "bb", "alpha", "bz", "xx"),
@@ -38,7 +38,7 @@ _START = Pass(
 )  # fmt: skip
 #: The vector pass that begins the inner product of the unscaled Lanczos vector y with z = M y, the square of the next beta.
 _PRECONDITIONED = Pass("minres_preconditioned", reads=("y", "z"), sums=(("bz", "of_real(real_part(times(conjugate(y), z)))"),))
-#: The vector pass that scales the first Lanczos vector to norm 1, and begins the sum for the norm of x.
+#: The vector pass that scales the first Lanczos vector of MINRES to norm 1, and begins the sum for the norm of x.
 _FIRST = Pass(
     "minres_first", reads=("z", "x"), writes=("v",), takes=("beta",), lines=("v = z / real_part(beta);",),
     sums=(("xx", "of_real(square(x))"),),
@@ -65,7 +65,7 @@ _LANCZOS = Pass(
     keeps=(*((f"{name}_0", name) for name in _CARRIED[:-1]), ("stop_0", "of_real(why)")), tells=(("stop", "of_real(why)"),),
     guarded=True,
 )  # fmt: skip
-#: The vector pass that makes the next Lanczos vector orthogonal to the newest one, and begins the sum for its norm without M.
+#: The vector pass that makes the next Lanczos vector orthogonal to the newest one, and begins the sum for the norm without M.
 _ORTHOGONAL = Pass(
     "minres_orthogonal", reads=("r2",), updates=("y",), totals=("alpha",), takes=("beta_0", "stop_0"),
     first=("const bool active = real_part(stop_0) == 0;", "const R back = real_part(alpha) / real_part(beta_0);"),

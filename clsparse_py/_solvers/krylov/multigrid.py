@@ -11,14 +11,14 @@ __all__ = [
 
 # Each coefficient of a multigrid smoother has a set of scalars of its own, as the scalar `gain` of that set.
 # The scalar `curvature` is p^H A p for the first direction p of a K-cycle.
-#: Scalars and sums of a multigrid cycle.
+#: Names of the scalars and sums of a multigrid cycle on the device.
 LAYOUT = Layout(scalars=("gain", "curvature"), sums=("rr", "pb", "pq", "cross"))
 
-#: The sum of squares of the residual r: its name, and its expression.
+#: The name of the sum of squares of the residual r, and the expression of a summand.
 _RR = ("rr", "of_real(square(r))")
 #: The statement that declares the length alpha of a K-cycle's step along a direction: 0 if the direction has no curvature.
 _ALPHA = ("const T alpha = magnitude(pq) > 0 ? quotient(pb, pq) : ZERO;",)
-#: The sums for the length of a K-cycle's step: their names, and their expressions.
+#: The names of the sums for the length of a K-cycle's step, and the expressions of a summand.
 _CURVATURES = (("pb", "times(conjugate(p), b)"), ("pq", "times(conjugate(p), q)"))
 
 #: The vector pass that begins the sum for the norm of a vector.
@@ -62,7 +62,7 @@ POLYNOMIAL_END = Pass(
 # A K-cycle is two conjugate gradient steps, preconditioned by the coarser cycle.
 #: The vector pass that begins the inner products of a K-cycle, where p is a direction and q is A p.
 K_SUMS = Pass("amg_k_sums", reads=("p", "q", "b"), sums=_CURVATURES)
-#: The vector pass of the first step of a K-cycle: x, and the residual, which takes b's place.
+#: The vector pass of the first conjugate gradient step of a multigrid K-cycle: x, and the residual, which takes b's place.
 K_FIRST = Pass(
     "amg_k_first", reads=("p", "q"), updates=("b",), writes=("x",), totals=("pb", "pq"), first=_ALPHA,
     lines=("x = times(alpha, p);", "b -= times(alpha, q);"), keeps=(("curvature", "pq"),),
@@ -75,7 +75,7 @@ K_ORTHOGONAL = Pass(
     first=("const T beta = magnitude(curvature) > 0 ? quotient(cross, curvature) : ZERO;",),
     lines=("p -= times(beta, p_first);", "q -= times(beta, q_first);"), sums=_CURVATURES,
 )  # fmt: skip
-#: The vector pass of the second step of a K-cycle.
+#: The vector pass of the second conjugate gradient step of a multigrid K-cycle.
 K_SECOND = Pass(
     "amg_k_second", reads=("p",), updates=("x",), totals=("pb", "pq"), first=_ALPHA, lines=("x += times(alpha, p);",)
 )  # fmt: skip

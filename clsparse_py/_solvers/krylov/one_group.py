@@ -70,7 +70,7 @@ class Script:
 
     @property
     def carried(self) -> tuple[str, ...]:
-        """The names of the sums that an iteration takes over from the iteration before."""
+        """The names of the sums that a script's iteration takes over from the iteration before."""
         begun_sums: set[str] = set()
         names: dict[str, None] = {}
         for step in self.steps:

@@ -22,7 +22,7 @@ _PLACES = range(_AT_ONCE)
 #: Pairs of numbers of columns: one in a block of the left matrix, and one in a block of the right matrix.
 _PAIRS = [(i, j) for i in _PLACES for j in _PLACES]
 
-#: Scalars and sums for a pair of blocks of columns: the inner products of columns, or the factors of linear combinations.
+#: Names of the scalars and sums for two blocks of columns: inner products of columns, or factors of linear combinations.
 LAYOUT = Layout(scalars=tuple(f"c{i}{j}" for i, j in _PAIRS), sums=tuple(f"s{i}{j}" for i, j in _PAIRS))
 
 #: The vector pass that begins the inner products of all columns of a left block with all columns of a right block.

@@ -11,7 +11,7 @@ from clsparse_py._solvers.krylov.system import Apply
 
 __all__ = ["chebyshev", "jacobi"]
 
-#: Scalars of a Chebyshev step: kept is the factor of the old direction, gain the factor of the residual.
+#: Names of the scalars of a Chebyshev step: the factor `kept` of the old direction, and the factor `gain` of the residual.
 LAYOUT = Layout(scalars=("kept", "gain"), sums=())
 
 #: The vector pass of the Jacobi preconditioner: multiplies a vector by the inverse of a diagonal, and by a factor.
@@ -30,7 +30,7 @@ declare_passes(LAYOUT, _JACOBI, _FIRST, _STEP)
 
 
 def jacobi(chain: Chain, inverse: cl_array.Array) -> Apply:
-    """Return the function that enqueues ``y = alpha * inverse * x``, for the inverse of a diagonal."""
+    """Return the function that enqueues the product ``y = alpha * inverse * x`` with the inverse of a diagonal."""
     sweeps, gain = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT), 1.0
     sweeps.fill(sweeps.scalars, gain)
     passes = Passes(sweeps)
@@ -49,7 +49,7 @@ def jacobi(chain: Chain, inverse: cl_array.Array) -> Apply:
 
 
 def chebyshev(chain: Chain, A: Apply, inverse: cl_array.Array, degree: int, bounds: tuple[float, float]) -> Apply:
-    """Return the product with a Chebyshev polynomial in D^-1 A, times D^-1, that is close to A's inverse.
+    """Return the function that enqueues the product with a Chebyshev polynomial in D^-1 A, times D^-1, close to A's inverse.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Sweeps, decl
 __all__ = ["spectral_radius"]
 
 # For a Lanczos vector u, the sum `along` is u A u, and `size` is u D u; the scalar `shift` is the index of a rank's first entry.
-#: Scalars and sums of a step of the Lanczos method.
+#: Names of the scalars and sums of a step of the Lanczos method on the device.
 LAYOUT = Layout(scalars=("shift",), sums=("along", "size"))
 #: How many integers from 0 on single precision represents exactly: a rank's first entry's index is passed modulo this number.
 _NUMBERS = 1 << 24
@@ -110,7 +110,7 @@ def spectral_radius(
 
 
 def _largest_eigenvalue(along: np.ndarray[Any, Any], size: np.ndarray[Any, Any], eps: float, *, symmetric: bool) -> float:
-    """Return the largest absolute eigenvalue of the tridiagonal matrix of Lanczos steps, by their sums u A u and u D u."""
+    """Return the largest absolute eigenvalue of the tridiagonal matrix of Lanczos steps, from the sums u A u and u D u."""
     if not (np.isfinite(along).all() and np.isfinite(size).all()):
         return float("nan")
     squares = np.abs(size)

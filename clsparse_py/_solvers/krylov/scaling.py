@@ -27,7 +27,7 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 __all__ = ["RESIDUAL", "Scaling", "Vectors", "max_unscaled_exponent", "solve", "solve_least_squares"]
 
 # The powers of two by which vectors, A and M are scaled have a set of scalars each; the scalar `shift` is the shift of A.
-#: Scalars and sums of a linear system scaled by powers of two.
+#: Names of the scalars and sums, on the device, of a linear system scaled by powers of two.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
 #: Index of the set of scalars and sums that belongs to the power of two by which vectors are scaled.
 _OF_VECTORS = 0
@@ -101,7 +101,7 @@ class Scaling:
         self._n, self._all_max = n, all_max
         self.A, self.M = Power(_OF_A), Power(_OF_M)
         self.near = max_unscaled_exponent(system.dtype) if isinstance(system, System) else -1
-        # The host's copy of the scalars, a row for each set: NaN is unequal to any number, so a set is written before it is used.
+        # The host's copy of the scaled system's scalars, a row for each set: NaN makes each set be written before it is used.
         self._values = np.full((3, 2), np.nan, system.dtype)
         self.b, self._is_b_scaled = 0, False
 
@@ -231,7 +231,7 @@ def _limit_residual(system: System, b: float, rounded: float) -> float:
 
 
 def _check_solution(system: System, scaling: Scaling) -> tuple[bool, bool, float]:
-    """Return whether a solution's residual is as small as asked or as rounding allows, whether x is finite, and the norm."""
+    """Return whether a solution's residual is small enough, or but for rounding; whether x is finite; and the residual's norm."""
     squares, system.checked = system.checked, None
     if squares is not None:
         with np.errstate(all="ignore"):
@@ -288,7 +288,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
 
 
 def _scale_callback(scaling: Scaling, callback: Callable[[cl_array.Array], object]) -> Callable[[cl_array.Array], None]:
-    """Return the function of the scaled x that calls a callback with x in the units of the system."""
+    """Return a callback for the scaled solution x, which calls the user's callback with x in the units of the system."""
     unscaled = scaling.sweeps.vector()
 
     def show(x: cl_array.Array) -> None:
@@ -308,7 +308,7 @@ def _solve_further(system: System, method: Callable[[System], int], norm: float)
     info = method(system)
     is_small, is_finite, new_norm = _check_solution(system, system.scaling)
     if not is_small and not new_norm < Thresholds.of(sweeps.chain.device).better * norm:
-        # A singular system keeps the former x, as the rounding error of an update has no bound there.
+        # A singular system keeps the former solution x, as the rounding error of an update has no bound there.
         sweeps.copy(system.x, previous_x)
         is_finite = True
     return info, is_small, is_finite

@@ -90,7 +90,7 @@ class Pass:
 
     @property
     def vectors(self) -> tuple[str, ...]:
-        """The names of all vectors of the pass, in the order of the kernel's arguments."""
+        """The names of all vectors of a vector pass, in the order of the kernel's arguments."""
         return (*self.reads, *self.updates, *self.writes)
 
 
@@ -216,6 +216,7 @@ class SharedPass(BoundPass):
 
     @override
     def use(self, part: int) -> None:
+        """Switch a vector pass that ranks share to another set of scalars and sums, numbered ``part``."""
         super().use(part)
         self._part = part
 
@@ -327,7 +328,7 @@ class Sweeps:
         )  # fmt: skip
 
     def totals(self) -> dict[str, Any]:
-        """Return all sums of the first set, by name; waits. A sum that no pass has begun yet is any number."""
+        """Return all sums of the first set, by name; waits. A sum that no vector pass has begun yet is any number."""
         if self._all_sum is not None:
             self.add_up(0)
         parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)

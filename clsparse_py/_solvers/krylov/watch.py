@@ -76,7 +76,7 @@ class Watch:
         host = np.empty(n, self._sweeps.dtype)
         begin = (self._sweeps.told_at + self.turn * n) * host.itemsize
         wait_for = None if self._reading is self._queue else [event_of_values]
-        # A queue has to be flushed if another queue waits for its commands; and the device then begins at once.
+        # A queue has to be flushed if another queue waits for commands of the former; and the device then begins at once.
         self._queue.flush()
         event = submit(
             "a read", cl.enqueue_copy, self._reading, host, self._sweeps.scalars.base_data,

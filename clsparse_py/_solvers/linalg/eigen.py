@@ -209,7 +209,7 @@ def _deliver(
 
 
 def _bind_inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product with ``(A - sigma I)^-1``: ``OPinv``, the factors of a matrix, or systems solved by `minres`."""
+    """Return the function for products with ``(A - sigma I)^-1``: ``OPinv``, LU factors, or systems solved by `minres`."""
     if OPinv is not None:
         return bind_operator(OPinv, queue, dtype)
     rough = float(np.sqrt(np.finfo(dtype).eps))
@@ -233,7 +233,7 @@ def _bind_inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtyp
 def _check_pairs(
     A: Any, values: np.ndarray[Any, Any], vectors: list[np.ndarray[Any, Any]], generator: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    """Return a mask of the pairs (value, vector) that are eigenpairs of A, as a wrong or nearly singular inverse gives none."""
+    """Return a mask of pairs (value, vector) that are eigenpairs of A: pairs by a wrong or nearly singular inverse are not."""
     A = scipy.sparse.linalg.aslinearoperator(on_host(A) if isinstance(A, SparseArray) else A)
     # The mean square of the norm of A times a random vector is the square of A's Frobenius norm.
     size = np.linalg.norm(A @ generator.standard_normal(vectors[0].size).astype(vectors[0].dtype))
@@ -415,7 +415,7 @@ def lobpcg(
 
 
 def _bind_columns(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product of an operator, or of a function of NumPy matrices, with a column of the device."""
+    """Return the function that enqueues an operator's, or NumPy function's, product with a column on the device."""
     return bind_operator((lambda x: A(copy_to_host(x, queue)[:, None])) if is_function(A) else A, queue, dtype)
 
 

@@ -215,7 +215,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any: ...
 
 @door(on_scipy(scipy.sparse.linalg.norm))
 def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
-    """Return a norm of a sparse array, or of each row or column.
+    """Return a norm of a sparse array, or of each of its rows or columns.
 
     Parameters
     ----------

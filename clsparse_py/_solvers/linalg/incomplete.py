@@ -35,11 +35,12 @@ class _Factors(DeviceOperator):
 
     @property
     def factors(self) -> tuple[Any, ...]:
-        """The sparse arrays of the device that hold the factors; a single one holds both factors of ILU(0)."""
+        """The sparse arrays of the device that hold the incomplete factors; a single array holds both factors of ILU(0)."""
         return tuple({id(matrix): matrix for matrix, _, _ in self._factors}.values())
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        """Return the function that enqueues the solution with both incomplete factors."""
         first, second = (
             make_solver(queue, cast_to(matrix, dtype), upper=upper, unit=unit) for matrix, upper, unit in self._factors
         )
@@ -62,10 +63,12 @@ class _Inverse(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        """Return the function that enqueues the product with the approximate inverse."""
         return bind_operator(cast_to(self.matrix, dtype), queue, dtype)
 
     @override
     def _adjoint(self) -> _Inverse:
+        """Return the conjugate transposed of the approximate inverse, as an operator."""
         return _Inverse(self.matrix.conj().T.tocsr())
 
 
@@ -118,7 +121,7 @@ def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
     """
     rows = _copy_canonical(A)
     factors = rows.copy()
-    # The guess of L has A's entries divided by the diagonal entries of their columns, as in the first step of an elimination.
+    # The first guess of the factor L has A's entries divided by the diagonal entries of their columns, as an elimination begins.
     entries = factors.tocoo()
     columns, diagonal = entries.coords[1].get(), rows.diagonal()
     below = columns < entries.coords[0].get()

@@ -54,6 +54,7 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
     @override
     @door()
     def _matvec(self, x: Any) -> Any:
+        """Return the product of the operator with a NumPy vector, made on the device."""
         dtype, queue = np.result_type(self.dtype, x.dtype), self.queue
         operand = copy_to_device(queue, "x", np.ravel(x).astype(dtype, copy=False))
         result = allocate(queue, "the product", operand.size, dtype)
@@ -75,10 +76,12 @@ class Diagonal(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        """Return the function that enqueues the product with the diagonal matrix."""
         return polynomials.jacobi(Chain(queue), copy_to_device(queue, "a diagonal", self.diagonal_in(dtype)))
 
     @override
     def _adjoint(self) -> Diagonal:
+        """Return the conjugate of the diagonal matrix, as an operator."""
         return Diagonal(self.queue, self._diagonal.conj())
 
 

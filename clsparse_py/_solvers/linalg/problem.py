@@ -83,7 +83,7 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
-        """Return the products with A and M, and the arrays of A and M if one work-group holds the system."""
+        """Return the functions for products with A and M, and the arrays of A and M if one work-group holds the system."""
 
     @abc.abstractmethod
     def as_given(self, x: cl_array.Array) -> Any:
@@ -193,7 +193,7 @@ class Divided(abc.ABC):
 
     @abc.abstractmethod
     def together(self) -> AbstractContextManager[object]:
-        """Return a context in which an exception of one rank ends the waits of all."""
+        """Return a context in which an exception of one rank ends the waits of all ranks of the matrix."""
 
 
 class _OnOneDevice(Divided):
@@ -208,34 +208,42 @@ class _OnOneDevice(Divided):
     def around(
         self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
     ) -> tuple[Callable[[], object], ...]:
+        """Return no functions, as a product on one device needs no exchange between ranks."""
         return ()
 
     @override
     def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Any:
+        """Return the matrix with the function ``of_local`` applied: no entry is in other ranks' columns."""
         return of_local(self.local)
 
     @override
     def raise_alike(self, error: Exception) -> NoReturn:
+        """Raise an error on the only rank."""
         raise error
 
     @override
     def whole(self) -> Any:
+        """Return the matrix on the host, as a SciPy array."""
         return self.local.get()
 
     @override
     def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
+        """Return the preconditioner of the matrix, which is one block."""
         return preconditioner(self.local)
 
     @override
     def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[[Any, Any, Any], Any]) -> Any:
+        """Return the multigrid hierarchy that ``on_one_device`` builds for the matrix, candidates B and options."""
         return on_one_device(self.local, B, read())
 
     @override
     def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> Problem:
+        """Return the problem ``A x = b`` with this matrix A on one device."""
         return _Problem(self.local, b, x0, M, read())
 
     @override
     def together(self) -> AbstractContextManager[object]:
+        """Return a context that does nothing, as there is one rank."""
         return nullcontext()
 
 
@@ -265,6 +273,7 @@ class _Problem(Problem):
 
     @override
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
+        """Return the functions for products with A and M, and the arrays of A and M if one work-group holds the system."""
         A, M = self._on_queue
         products = [operand if operand is None else bind_operator(operand, self.queue, self.dtype) for operand in (A, M)]
         small = None if self.options.callback else fit_one_group(A, M, self.queue, self.dtype)
@@ -273,21 +282,25 @@ class _Problem(Problem):
 
     @override
     def as_given(self, x: cl_array.Array) -> Any:
+        """Return a solution vector in the form of the right-hand side b: a device array, or NumPy's."""
         return x if isinstance(self.b, cl_array.Array) else copy_to_host(x, self.queue)
 
     @override
     def solution(self, column: int) -> tuple[cl_array.Array, int]:
+        """Return the solution for a column of the right-hand sides b, and SciPy's info; after a refused kernel by SciPy."""
         # After a refused kernel one device solves anew by plain kernels or SciPy; ranks, in step, fall back between messages.
         return door(self.by_scipy if self.options.of_scipy else None)(super().solution)(column)
 
     @override
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
+        """Return the solution for a column of the right-hand sides b, and info, by SciPy's solver."""
         x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else on_host(self.column(self.x0, column))
         x, info = self.options.by_scipy(self.A, on_host(self.column(self.b, column)), x0, self.M)
         return copy_to_device(self.queue, "x", np.asarray(x, self.dtype)), info
 
     @override
     def deliver(self, solutions: list[cl_array.Array]) -> Any:
+        """Return the solutions for all columns of the right-hand sides b, in the form of b."""
         # The solution of a single column is a vector, as in SciPy.
         if self.columns == 1:
             return self.as_given(solutions[0])
@@ -342,7 +355,7 @@ def _count_columns(values: Any) -> int:
 
 @door()
 def copy_vector(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return a copy of a vector in a dtype, on the device."""
+    """Return a copy, on the device, of a vector of a solver, in a dtype."""
     if isinstance(values, cl_array.Array):
         return convert(queue, name, values, dtype)
     return copy_to_device(queue, name, np.asarray(values).astype(dtype))
