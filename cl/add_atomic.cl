@@ -8,7 +8,7 @@
 
 void add_atomic(local T *sum, const T x)
 {
-    // The exchange first expects ZERO, the value that a sum begins with.
+    // The compare-and-exchange first expects ZERO, the value that a sum begins with.
 #if T_BYTES == 4
     uint current = T_BITS(ZERO), expected;
     do {

@@ -1,10 +1,12 @@
-// Ordered addition of a team's values to sums in local memory, without atomics on values.
+// Ordered addition of values of a team (TEAM work-items, its lanes) to sums in local memory, without atomics on values.
 //
-// add_ordered(sums, terms, slots, masks, active, slot, x): sums[slot] = ADD(sums[slot], x) for each active lane; lanes with the same
-// slot add in the order of the lanes. Scratch per lane of the team: a T in terms, a ushort in slots, TEAM_WORDS zeros in masks. All
-// lanes of the team have to call it, the whole work-group where team_sync is a barrier.
+// add_ordered(sums, terms, slots, masks, active, slot, x): sums[slot] = ADD(sums[slot], x) for each active lane of the team.
+// Lanes of the team with the same slot add in the order of the lanes.
+// Scratch of add_ordered for each lane of the team: a T in terms, a ushort in slots, TEAM_WORDS zeros in masks.
+// All lanes of the team have to call add_ordered, and the whole work-group where team_sync is a barrier.
 //
-// Lane l owns the slots congruent to l modulo TEAM, and adds all values for them; its mask has a bit for each lane with such a value.
+// Lane l of the team adds all values for the slots congruent to l modulo TEAM.
+// The mask of lane l has a bit for each lane of the team with a value for one of these slots.
 #include "team.cl"
 #define TEAM_WORDS ((TEAM + 31) / 32)
 

@@ -1,4 +1,4 @@
-// An index along one axis for each place (r, c) of an index matrix: read from a list, or evenly spaced.
+// The index along one axis for each place (r, c) of an index matrix: read from a list, or evenly spaced.
 //
 // AXIS(name):          the kernel parameters that describe the axis.
 // AXIS_AT(name, r, c): the index at place (r, c).

@@ -1,5 +1,5 @@
-// bucket_of_part(...): the bucket b with parts_before[b] <= part < parts_before[b + 1]; 0 for parts behind the last. box holds a
-// uint. It has barriers, so the whole work-group has to call it.
+// bucket_of_part(...): the bucket b of a part: parts_before[b] <= part < parts_before[b + 1]; 0 for parts behind the last bucket.
+// bucket_of_part has barriers, so the whole work-group has to call it; box holds a uint.
 #ifndef WORK_GROUP
     #error "bucket_part.cl needs WORK_GROUP: the work-group size"
 #endif

@@ -1,4 +1,4 @@
-// Flags of columns, a byte each (1: the column is in the row), sixteen to a uint4: work-items set different flags without atomics.
+// Flags of columns, a byte each (1: the row has the column), sixteen in a uint4: work-items set flags without atomics.
 //
 // flags_word(flags, i): the flags of columns 32 * i to 32 * i + 31 as bits, column 32 * i in the lowest bit.
 

@@ -1,10 +1,12 @@
 // The places of a short row's products in its row of C: the place of a product is the number of distinct smaller columns.
 //
-// column_places_16, column_places_32(columns, n, places): places[i] becomes the number of distinct columns below columns[i], for
-// i < n <= 16 or 32. The result has as many bits set as there are distinct columns. Both arrays have room for 16 or 32; columns
-// behind n are overwritten. A column is below UINT_MAX. The symbolic phase needs the bits alone: places are not written.
+// column_places_16(columns, n, places): places[i] becomes the number of distinct columns below columns[i], for i < n <= 16.
+// column_places_32(columns, n, places): places[i] becomes the number of distinct columns below columns[i], for i < n <= 32.
+// Both functions return a word with as many bits set as there are distinct columns.
+// Both arrays, columns and places, have room for 16 or 32 numbers; columns behind n are overwritten. A column is below UINT_MAX.
+// The symbolic phase needs the bits of the returned word alone: places are not written.
 //
-// Vectors have 32 bytes: longer ones are no arguments or results of functions, built-ins included (quirk 2).
+// Vectors here have 32 bytes: longer vectors are no arguments or results of functions, built-ins included (quirk 2).
 #ifndef SYMBOLIC
     #error "column_places.cl needs SYMBOLIC: 1 in the symbolic phase, else 0"
 #endif
@@ -37,8 +39,8 @@ void eight_places(const uint8 smaller, const uint present, const uint block, glo
     vstore8(popcount(present & (((uint8)(1) << smaller) - 1)), block, places);
 }
 
-// Equal columns set the same bit, as equally many columns are smaller: the lower bits that are set count the distinct smaller
-// columns.
+// Equal columns set the same bit of `present`, as equally many columns are smaller than each of them.
+// The bits of `present` below the bit of a column count the distinct smaller columns.
 uint column_places_16(global uint *columns, const uint n, global uint *places)
 {
     const uint8 column_0 = eight_columns(columns, 0, n), column_1 = eight_columns(columns, 1, n);

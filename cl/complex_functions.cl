@@ -1,11 +1,12 @@
 // Functions of complex numbers: pairs T of two REAL, with NumPy's branch cuts.
 //
-// complex_inverse(z), complex_power(a, b), complex_sqrt(z), complex_sin(z), complex_sinh(z), complex_tan(z), complex_tanh(z), complex_asin(z),
-// complex_asinh(z), complex_atan(z), complex_atanh(z), complex_expm1(z), complex_log1p(z), complex_sign(z): z over its absolute
-// value, or 0.
+// Functions: complex_inverse(z), complex_power(a, b), complex_sqrt(z), complex_sin(z), complex_sinh(z), complex_tan(z),
+// complex_tanh(z), complex_asin(z), complex_asinh(z), complex_atan(z), complex_atanh(z), complex_expm1(z), complex_log1p(z), and
+// complex_sign(z), which is z over its absolute value, or 0.
 //
-// Source: Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit"; inverse: Smith, "Algorithm
-// 116: complex division". sin, tan, asin and atan are sinh, tanh, asinh and atanh at i z, divided by i.
+// Source: Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit".
+// Source of complex_inverse: Smith, "Algorithm 116: complex division".
+// sin, tan, asin and atan of z are sinh, tanh, asinh and atanh of i z, divided by i.
 #ifndef REAL
     #error "complex_functions.cl needs REAL: the type of the parts of T"
 #endif
@@ -54,7 +55,7 @@ T complex_sqrt(const T z)
                        : (T)(isnan(z.y) ? z.y : (REAL)0, copysign((REAL)INFINITY, z.y));
     if (z.x == 0 && z.y == 0)
         return (T)(0, z.y);
-    // Half of |x| and half of |z| are added, so that the sum stays finite.
+    // Half of |z.x| and half of |z| are added under the root, so that their sum stays finite.
     const REAL root = sqrt(fabs(z.x) / 2 + hypot(z.x / 2, z.y / 2));
     const REAL other = fabs(z.y) / (2 * root);
     return z.x >= 0 ? (T)(root, copysign(other, z.y)) : (T)(other, copysign(root, z.y));
@@ -84,7 +85,7 @@ T complex_tanh(const T z)
 
 T complex_asinh(const T z)
 {
-    // sqrt(1 - i z) and sqrt(1 + i z): the asin of i z, divided by i.
+    // `below` is sqrt(1 - i z), and `above` sqrt(1 + i z): asinh(z) is asin(i z), divided by i.
     const T below = complex_sqrt((T)(1 + z.y, -z.x)), above = complex_sqrt((T)(1 - z.y, z.x));
     const REAL imaginary = above.x * below.x - above.y * below.y;
     return (T)(copysign(asinh(fabs(below.x * above.y - below.y * above.x)), z.x), atan2(z.y, imaginary));

@@ -1,7 +1,7 @@
-// Elements: keys of type K and, where VALUES is 1, values of type V that move with them.
+// Elements of sorts and merges: keys of type K and, where VALUES is 1, values of type V that move with the keys.
 //
 // ELEMENTS(x), CONST_ELEMENTS(x):  parameters of a function: the arrays x_keys and x_values.
-// ARRAYS(x):                       the same as arguments.
+// ARRAYS(x):                       the arrays x_keys and x_values as arguments of a call.
 // MOVE(x, i, y, j):                element i of x becomes element j of y.
 #ifndef VALUES
     #error "elements.cl needs VALUES: 1 if values move with keys, else 0"

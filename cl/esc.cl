@@ -1,7 +1,8 @@
-// The places in C of the entries of a slice of rows.
+// The places in C of the entries of a slice of rows, for products by ESC (expand, sort, compress).
 //
-// ESC_PLACE(run): the place in C of entry number `run` of the slice, which has n_rows rows from slot `begin` on; runs_before[r] is
-// the slice's first entry in row r, runs_before[n_rows] its number of entries. Rows that are not listed are adjacent in C.
+// ESC_PLACE(run): the place in C of entry number `run` of the slice, which has n_rows rows from slot `begin` on.
+// runs_before[r] is the number of the slice's entries before row r; runs_before[n_rows] is the number of all its entries.
+// Rows of a slice that are not listed are adjacent in C.
 #include "spgemm_rows.cl"
 
 #if LISTED

@@ -1,10 +1,10 @@
 // Reductions of a long over a work-group of any size.
 //
-// group_reduce_add(box, x), group_reduce_min(box, x): the sum or minimum of x over the work-group, in every work-item; box, which is
-// SHARED, holds a long for each work-item. Both have barriers, so the whole work-group has to call them.
+// group_reduce_add(box, x), group_reduce_min(box, x): the sum or minimum of x over the work-group, in every work-item.
+// Both functions have barriers, so the whole work-group has to call them; box, which is SHARED, holds a long for each work-item.
 //
-// SHARED, GROUP_BARRIER: memory of a work-group, and a barrier for it. A work-group of one work-item has private memory and no
-// barrier, so that its kernels are plain.
+// SHARED is the memory that a work-group shares, and GROUP_BARRIER a barrier for it.
+// For a work-group of one work-item SHARED is private memory and GROUP_BARRIER is nothing, so that kernels are plain.
 //
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #ifndef WORK_GROUP

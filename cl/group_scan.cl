@@ -1,7 +1,7 @@
 // Exclusive scans of a uint over a work-group of any size.
 //
-// group_scan_add(box, x), group_scan_max(box, x): the sum, or maximum, of x over the work-items before this one, 0 in the first;
-// box holds a uint for each work-item. Both have barriers, so the whole work-group has to call them.
+// group_scan_add(box, x), group_scan_max(box, x): the sum, or maximum, of x over the work-items before this one; 0 in the first.
+// Both functions have barriers, so the whole work-group has to call them; box holds a uint for each work-item.
 //
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #ifndef WORK_GROUP
@@ -10,7 +10,7 @@
 #include "lanes.cl"
 
 #if LANE_WIDTH > 1 && WORK_GROUP % LANE_WIDTH == 0
-// The sum of earlier teams of LANE_WIDTH lanes: up to 8 teams are added one by one, more by a scan among lanes, one lane per team.
+// OF_EARLIER_TEAMS combines earlier teams of LANE_WIDTH lanes: up to 8 one by one, more by a scan with a lane for each team.
 #if WORK_GROUP / LANE_WIDTH > 8 && WORK_GROUP / LANE_WIDTH <= LANE_WIDTH
 #define OF_EARLIER_TEAMS(T, LANES_XOR, OPERATION) \
         T earlier = me % LANE_WIDTH < me / LANE_WIDTH ? box[me % LANE_WIDTH] : 0; \
@@ -30,7 +30,7 @@
         }
 #endif
 #if defined(LANES_BY_PTX)
-// The lane number is read anew for each scan: else compilers keep values that depend on it in registers from scan to scan.
+// The number of the lane is read anew for each scan: else compilers keep values that depend on it in registers from scan to scan.
 #define OWN_NUMBER uint me; asm volatile("mov.u32 %0, %1;" : "=r"(me) : "r"((uint)get_local_id(0)));
 #else
 #define OWN_NUMBER const uint me = get_local_id(0);
@@ -57,7 +57,7 @@
         return before; \
     }
 #else
-// A work-item scans its part of SCAN_PART numbers by itself, which takes few barriers, the costliest operation of CPU runtimes.
+// A work-item scans its part of SCAN_PART numbers by itself: that takes few barriers, the costliest operation of CPU runtimes.
 #define SCAN_PART 32
 #define GROUP_SCAN(NAME, T, LANES_XOR, OPERATION) \
     T group_scan_##NAME(local T *box, const T mine) \

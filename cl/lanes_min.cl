@@ -1,8 +1,8 @@
-// The minimum over MIN_LANES consecutive lanes, a power of two from 2 to LANE_WIDTH; M is the type, of 32 or 64 bits.
+// The minimum of values of type M (of 32 or 64 bits) over MIN_LANES consecutive lanes, a power of two from 2 to LANE_WIDTH.
 //
-// lanes_min(x):       the smallest x of each MIN_LANES lanes, in every one of them.
-// sub_group_min(x):   of results of lanes_min: the smallest of all LANE_WIDTH lanes.
-// Every lane of the sub-group has to call them.
+// lanes_min(x):       the smallest x of each MIN_LANES consecutive lanes, in every one of these lanes.
+// sub_group_min(x):   the smallest x of all LANE_WIDTH lanes, where each x is a result of lanes_min.
+// Every lane of the sub-group has to call lanes_min and sub_group_min.
 #ifndef M
     #error "lanes_min.cl needs M: the type of the values"
 #endif

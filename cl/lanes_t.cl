@@ -1,14 +1,13 @@
 // Exchange and reduction of values of type T between lanes.
 //
 // lanes_xor(x, m):          of lanes_xor.cl.
-// box_xor(box, x, m):       the same for any power of two below the work-group size, through local memory: box holds a T for each
-//                           work-item. It has barriers, so the whole work-group has to call it.
-// lanes_reduce(box, x, n):  the ADD of x over each n consecutive lanes, in every one of them; n a power of two, at most MAX_LANES,
-//                           which divides the work-group size. The whole work-group has to call it, with one n. Always in the
-//                           same order.
-//
-// lanes_within(x):          the ADD of x over each LANE_WIDTH consecutive lanes, which are fewer than MAX_LANES or as many, in every
-//                           one of them; only where lanes exchange without local memory. It has no barrier.
+// box_xor(box, x, m):       as lanes_xor(x, m), through local memory: m is any power of two below the work-group size.
+//                           box_xor has barriers, so the whole work-group has to call it; box holds a T for each work-item.
+// lanes_reduce(box, x, n):  the ADD of x over each n consecutive lanes, in every one of these lanes, always in the same order.
+//                           The n of lanes_reduce is a power of two, at most MAX_LANES, which divides the work-group size.
+//                           The whole work-group has to call lanes_reduce, with one n.
+// lanes_within(x):          the ADD of x over each LANE_WIDTH (at most MAX_LANES) consecutive lanes, in every one of these lanes.
+//                           lanes_within has no barrier, and exists only where lanes exchange values without local memory.
 //
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #ifndef MAX_LANES

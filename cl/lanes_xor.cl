@@ -1,6 +1,6 @@
 // Exchange of values of type T (of T_BYTES bytes) between lanes.
 //
-// lanes_xor(x, m): the x of the lane whose number differs from ours in bit m; m a power of two below LANE_WIDTH.
+// lanes_xor(x, m): the x of the lane whose number differs from this lane's in bit m; m is a power of two below LANE_WIDTH.
 #ifndef T_BYTES
     #error "lanes_xor.cl needs T_BYTES: the bytes of a T"
 #endif

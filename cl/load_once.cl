@@ -1,5 +1,5 @@
-// Streaming loads, for data that a kernel reads once: they bypass the first-level cache, which keeps x; plain loads on devices
-// without such instructions. The memory must not be written while the kernel runs.
+// Streaming loads of data that a kernel reads once: they bypass the first-level cache, which keeps the vector x of a product.
+// Devices without such instructions have plain loads. The loaded memory must not be written while the kernel runs.
 #if defined(LOAD_ONCE_BY_PTX)
     uint load_once_32(global const uint *p)
     {

@@ -1,14 +1,16 @@
-// Heads of the rows of B that a row of A names, for kernels that merge these rows.
+// Heads (current entries) of the rows of B that a row of A names, for kernels that merge these rows.
 //
-// A head is the current entry of a row of B. Each of the TEAM work-items of a row of A has at most HEADS heads: lane l has the rows
-// of B that entries l, TEAM + l, ... of A's row name. A's row begins at entry `begin` and has `length` entries.
+// A head is the current entry of a row of B. Each of the TEAM work-items (lanes) of a row of A has at most HEADS heads.
+// Lane l has the heads of the rows of B that entries l, TEAM + l, ... of the row of A name.
+// The row of A begins at entry `begin` and has `length` entries.
 //
 // COLUMN_OF(u)                 the column of head u; NO_COLUMN behind the end of its row of B.
 // POSITION(u)                  the head's position in B's arrays.
 // REMAINING(u)                 the number of entries of the head's row of B from the head on.
 // FACTOR(u)                    the value of A that multiplies the head's row of B; not in the symbolic phase.
 //
-// HEADS_IN_REGISTERS 1: heads are in registers, and u is a literal of the template. 0: in local memory, and u is a loop variable.
+// HEADS_IN_REGISTERS 1: heads are in registers, and the u of macros is a literal of the template.
+// HEADS_IN_REGISTERS 0: heads are in local memory, and the u of macros is a loop variable.
 //
 // HEADS_IN_LOCAL_MEMORY        declares the heads' arrays; other macros need `me`, the work-item's number in its work-group.
 // HEAD(u)                      declares head u, without entries.
@@ -16,7 +18,7 @@
 // FOR_HEADS(u) statement       runs the statement for all heads.
 // TAKE_HEAD(u)                 begins head u: declares a, the head's entry of A, and sets POSITION(u) and REMAINING(u).
 // START_HEAD(u)                loads the head's first column.
-// TAKE_FACTOR(u)               loads the head's value of A.
+// TAKE_FACTOR(u)               loads the value of A that multiplies the head's row of B.
 // ADD_PRODUCT(u)               adds the head's product to `sum`; nothing in the symbolic phase.
 // ADVANCE_HEAD(u)              moves head u to the next entry of its row of B.
 #ifndef SYMBOLIC

@@ -1,7 +1,8 @@
 // Merge path (Green, McColl and Bader, "GPU merge path"): the split of two sorted runs after a number of outputs of their merge.
 //
-// merge_path_global(a, n_a, b, n_b, diagonal), merge_path_local(...): the number of keys of a among the first `diagonal` outputs of
-// the merge of a and b, of n_a and n_b keys in global or local memory. Of equal keys, those of a come first.
+// merge_path_global(a, n_a, b, n_b, diagonal): the number of keys of a among the first `diagonal` keys of the merge of a and b.
+// merge_path_local(a, n_a, b, n_b, diagonal): the same for the n_a and n_b keys of a and b in local memory.
+// Of equal keys in the merge, those of a come first.
 #define MERGE_PATH(SPACE, COUNT) \
     COUNT merge_path_##SPACE( \
         SPACE const K *a, const COUNT n_a, SPACE const K *b, const COUNT n_b, const COUNT diagonal) \

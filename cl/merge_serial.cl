@@ -1,5 +1,6 @@
-// merge_serial(source, a, a_end, b, b_end, target, to, to_end): write elements of the merge of two sorted runs of `source`, a to a_end
-// and b to b_end, to `target` from `to` up to `to_end`, which may be before the end of the merge. Of equal keys, those of a come first.
+// merge_serial(source, a, a_end, b, b_end, target, to, to_end): writes the merge of two sorted runs of `source` to `target`.
+// The two runs are a to a_end and b to b_end. Of equal keys in the merge, those of the run at a come first.
+// Elements of `target` are written from `to` up to `to_end`, which may be before the end of the merge.
 #include "elements.cl"
 
 void merge_serial(

@@ -1,9 +1,9 @@
 // The mirror image of an entry (row, column) of a square matrix: its entry (column, row). Rows are sorted, columns unique.
 //
-// mirror_guess(begin, end, before):                  where it stands in row `column`, which holds the entries from begin to end, if
-//                                                    that is as far from the row's end as (row, column) is from its row's beginning,
-//                                                    which `before` entries precede it. In a stencil's matrix it is, mostly.
-// mirror_search(indices, begin, end, guess, row):    where it stands, looked for at the guess first; -1 where there is none.
+// mirror_guess(begin, end, before): a guess at the position of the mirror image in row `column`, which is begin to end.
+//     The guess is as far from the end of that row as (row, column) is from the beginning of its own row: `before` entries.
+//     In the matrix of a stencil the guess is mostly right.
+// mirror_search(indices, begin, end, guess, row): the position of the mirror image, looked for at the guess first; -1 for none.
 static inline __attribute__((always_inline)) I mirror_guess(const I begin, const I end, const I before)
 {
     return end - 1 - before > begin ? end - 1 - before : begin;
@@ -11,7 +11,8 @@ static inline __attribute__((always_inline)) I mirror_guess(const I begin, const
 
 static inline __attribute__((always_inline)) I mirror_search(global const I *indices, I begin, I end, I guess, const I row)
 {
-    // Behind a wrong first guess, the second one takes adjacent columns to differ by one, as in a dense block; then ranges are halved.
+    // After a wrong first guess, the second guess takes adjacent columns to differ by one, as in a dense block.
+    // After the second guess, ranges of entries are halved.
     bool dense = true;
     while (begin < end) {
         const I column = indices[guess];

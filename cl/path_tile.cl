@@ -1,16 +1,16 @@
-// Tiles of the path of rows and entries: row r stands on it at starts[r] + r, behind the entries of the rows before, and its own
-// entries follow. A tile is a stretch of the path, as long as any other however long rows are (merge-based SpMV: Merrill and
-// Garland, SC 2016).
+// Tiles of the path of a matrix's rows and entries (merge-based SpMV: Merrill and Garland, SC 2016).
+// Row r stands on the path at starts[r] + r, behind the entries of the rows before it; its own entries follow.
+// A tile is a stretch of the path, as long as any other tile however long rows are.
 //
 // path_rows(box, starts, n_rows, begin, end, &first, &behind): the number of rows on the path before `begin`, and before `end`.
-//     SEARCHERS work-items search for the first number and as many for the second, at evenly spaced rows. box holds two numbers for
-//     each step.
-// path_spread(any_long, bounds, n_heads, rows): rows[e] becomes the number of the tile's n_heads rows that begin at or before entry
-//     e of the tile. Row r (0: the row before the tile's rows) has the entries from bounds[r] up to bounds[r + 1]; *any_long is 0.
-//     Ends with a barrier.
+//     SEARCHERS work-items search for the first number and as many for the second, at evenly spaced rows.
+//     box holds two numbers for each step of the search.
+// path_spread(any_long, bounds, n_heads, rows): rows[e] becomes the number of rows that begin in the tile at or before entry e.
+//     Row r of the n_heads rows of the tile (row 0: the row before them) has the entries from bounds[r] up to bounds[r + 1].
+//     *any_long is 0 before the call. path_spread ends with a barrier.
 //
-// The whole work-group has to call both, as they have barriers; loops that hold one have a trip count that the compiler knows
-// (quirk 4). WORK_GROUP is a power of two.
+// path_rows and path_spread have barriers, so the whole work-group has to call them. WORK_GROUP is a power of two.
+// Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #if !defined(WORK_GROUP) || !defined(SEARCHERS) || !defined(SEARCH_STEPS)
     #error "path_tile.cl needs WORK_GROUP, SEARCHERS: work-items to a search, and SEARCH_STEPS"
 #endif

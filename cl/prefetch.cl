@@ -2,10 +2,10 @@
 //
 // PREFETCH_LINE(p)        prefetches the cache line of p; nothing where the compiler has no prefetch.
 // PREFETCH_TO_WRITE(p)    prefetches a line that will be written: stores reach a cache in order, and each waits for its line.
-// PREFETCH_TO_SECOND(p)   prefetches into a core's second-level cache alone: lines from far away would stall the first-level cache.
+// PREFETCH_TO_SECOND(p)   prefetches into a core's second-level cache alone: lines from far away would stall the first level.
 // HAS_PREFETCH            defined where the compiler has a prefetch.
 // PREFETCH_TO_SHARED(p)   prefetches into the cache that all work-groups share; the load in flight takes no register.
-// The built-in is used by compilers that are known to accept it: others end the process, which no probe survives (quirk 23).
+// The prefetch built-in is used by compilers known to accept it: others end the process, which no probe survives (quirk 23).
 #if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_CLANG_COMPILER)
     #define HAS_PREFETCH
     #define PREFETCH_LINE(p) __builtin_prefetch(p);

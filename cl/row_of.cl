@@ -1,6 +1,6 @@
-// row_of(indptr, from, last, first_step, entry): the row of an entry, among the rows `from` to `last`, by a galloping search whose
-// steps double, then halve. A first step of 1 takes few loads if the row is near; a first step of half the rows takes log2(rows)
-// loads wherever the row is.
+// row_of(indptr, from, last, first_step, entry): the row of an entry, among the rows `from` to `last`, by a galloping search.
+// The steps of the galloping search double, then halve. A first step of 1 takes few loads if the row is near.
+// A first step of half the rows takes log2(rows) loads wherever the row is.
 I row_of(global const I *indptr, const I from, const I last, const I first_step, const I entry)
 {
     I row = from, step = first_step;

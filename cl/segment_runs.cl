@@ -1,11 +1,12 @@
 // Segments, and the sorted runs that are merged in rounds until each segment is one run.
 //
-// bounds: the first elements of segments, and the end. With RUNS_GIVEN 1, segment_ptr has the first runs of segments, and run_ptr the
-// first elements of runs. A segment that is cut is sorted in tiles of TILE elements first, which are its runs then. All segments are
-// cut if no runs are given; else those whose given runs would take more rounds than their tiles by more than SORT_ROUNDS.
+// bounds has the first element of each segment, and the end of the last segment.
+// With RUNS_GIVEN 1, segment_ptr has the first run of each segment, and run_ptr the first element of each run.
+// A segment that is cut is first sorted in tiles of TILE elements: the tiles are the runs of the segment then.
+// All segments are cut if no runs are given; else those whose given runs take more rounds than tiles by more than SORT_ROUNDS.
 //
-// A segment whose runs take r rounds begins in round n_rounds - r, so that all segments end in the last round. A segment of a single
-// run is moved in the last round.
+// A segment whose runs take r rounds of merging begins in round n_rounds - r, so that all segments end in the last round.
+// A segment of a single run is moved in the last round.
 #ifndef RUNS_GIVEN
     #error "segment_runs.cl needs RUNS_GIVEN: 1 if runs are given, else 0"
 #endif
@@ -95,7 +96,7 @@ long run_at(RUN_PARAMETERS const Segment s, long low, long high, const long posi
     return low;
 }
 
-// The pair of a run in the round before which its segment has taken `step` rounds.
+// The pair of runs that a run is merged in, in the round before which the run's segment has taken `step` rounds.
 Pair pair_of(RUN_PARAMETERS const Segment s, const long run, const int step)
 {
     const long first = run >> (step + 1) << (step + 1);

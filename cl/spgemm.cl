@@ -1,8 +1,10 @@
 // The common parameters of kernels that make rows of C = A @ B.
 //
-// SPGEMM_PARAMETERS are a kernel's first parameters. With SYMBOLIC, counts[row] takes the number of distinct columns. Else c_data
-// takes the values of a row from c_indptr[row] on, and c_indices its columns, ascending; with VALUES_ONLY columns are there and are
-// read. With UPPER_BOUND, rows from c_indptr[row] on have room for all products, and counts[row] takes the number of entries.
+// SPGEMM_PARAMETERS are the first parameters of a kernel that makes rows of C.
+// With SYMBOLIC, the kernel writes the number of distinct columns of a row of C to counts[row].
+// Without SYMBOLIC, c_data takes the values of a row of C from c_indptr[row] on, and c_indices the columns, ascending.
+// With VALUES_ONLY, the columns of C are in c_indices already, and are read.
+// With UPPER_BOUND, a row of C has room for all products from c_indptr[row] on, and counts[row] takes its number of entries.
 // Rows of B are sorted and have no duplicates; rows of A may be in any order.
 //
 // COLUMN is an unsigned type that holds every column of B and NO_COLUMN, which is no column and greater than all columns.

@@ -1,7 +1,7 @@
 // The rows of C that a kernel computes, numbered by slots.
 //
 // SPGEMM_ROWS: the first parameters of a kernel that computes rows of C.
-// SPGEMM_ROW(s): the row of slot s, s < n_rows: rows[first + s] with LISTED, else row s.
+// SPGEMM_ROW(s): the row of C of slot s, s < n_rows: rows[first + s] with LISTED, else row s.
 #ifndef LISTED
     #error "spgemm_rows.cl needs LISTED: 1 if rows are listed, else 0"
 #endif

@@ -1,7 +1,7 @@
 // Common to all SpMV kernels: the first parameters, and the update of y by the sum of a row.
 //
-// The operands are the first parameters, in this order, of every kernel of a plan, so that the plan sets them alike. x and y begin
-// x_offset and y_offset entries into their buffers.
+// SPMV_OPERANDS are the first parameters, in this order, of every kernel of an SpMV plan, so that the plan sets them alike.
+// The vector x begins x_offset entries into its buffer, and y begins y_offset entries into its buffer.
 #include "update.cl"
 
 #define SPMV_OPERANDS \

@@ -1,9 +1,10 @@
-// Writes of entries of C by work-items that make a row each, one entry after another: straight to C or, with STAGED entries to a
-// work-item, by way of local memory, so that work-items write side by side. The rows of a work-group are neighbours then.
+// Writes of entries of C by work-items that make a row of C each, one entry after another.
+// Entries go straight to C or, with STAGED entries to a work-item, by way of local memory, so that work-items write side by side.
+// The rows of a work-group are neighbours in C if entries are staged in local memory.
 //
 // STAGE_C               declares the local memory, and the place in C of the work-group's entries; at the beginning of a kernel.
 // PUT_ENTRY(column, x)  writes entry `place` of C; with VALUES_ONLY its value alone, as its column is there.
-// WRITE_STAGED          writes the staged entries; `me` is the work-item's number in its work-group. All work-items come here.
+// WRITE_STAGED          writes the staged entries; all work-items come here; `me` is the work-item's number in its work-group.
 #ifndef STAGED
     #error "staged_c.cl needs STAGED: entries staged for each work-item, 0 for none"
 #endif
@@ -18,7 +19,7 @@
         c_data[to] = x;
 #endif
 #if STAGED
-    // Places in the tile have gaps, so that work-items do not meet in a bank of local memory.
+    // Places in the tile of local memory have gaps, so that work-items do not meet in a bank of local memory.
     #define IN_TILE(i) ((i) + (i) / 32)
     #if VALUES_ONLY
         #define TILE_OF_COLUMNS

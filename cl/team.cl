@@ -1,5 +1,6 @@
-// Operations of a team: TEAM consecutive work-items of a work-group, which make a row together. TEAM divides the work-group size;
-// a team that is no whole work-group and has no TEAM_SYNC_BY_BARRIER is a power of two of work-items of one sub-group.
+// Operations of a team: TEAM consecutive work-items (lanes) of a work-group, which make a row together.
+// TEAM divides the work-group size. A team is a whole work-group, or synchronises by barriers (TEAM_SYNC_BY_BARRIER), or
+// its number of work-items is a power of two, all of one sub-group.
 //
 // TEAM_ROW:                          declares lane, team, active (whether the team has a row), the row of C, and begin and length
 //                                    of the row of A.
@@ -8,8 +9,9 @@
 // team_offsets(offsets, n, box):     scans n counts: offsets[i] becomes the sum of the first i counts, for i from 0 to n.
 // team_find(offsets, low, high, i):  the last k in low to high - 1 with offsets[k] <= i; k = low has it. A lane calls it alone.
 //
-// PLACE is an unsigned type that holds every offset. With TEAM_SYNC_BY_BARRIER the whole work-group has to call these functions,
-// but for team_find, and loops that call them have a trip count that the compiler knows (quirk 4).
+// PLACE is an unsigned type that holds every offset.
+// With TEAM_SYNC_BY_BARRIER the whole work-group has to call the functions of a team, but for team_find.
+// Loops that call functions of a team with barriers have a trip count that the compiler knows (quirk 4).
 #ifndef TEAM
     #error "team.cl needs TEAM: work-items to a row"
 #endif

@@ -1,9 +1,10 @@
-// The rows of the entries of a tile. A tile is a part of partition.mako: it begins with entry `begin`; `row_begin` is the first row
-// that begins at or after that entry; n_rows rows from `first` on have entries in the tile, or begin in it.
+// The rows of the entries of a tile, which is a part of a matrix as partition.mako cuts it.
+// A tile begins with entry `begin`; `row_begin` is the first row that begins at or after that entry.
+// A tile has n_rows rows from `first` on that have entries in the tile, or begin in it.
 //
 // tile_first_row(row_begin, begin, indptr):               the row of the tile's first entry.
-// tile_stage_rows(starts, n_rows, first, begin, indptr):  puts the first entries of rows, counted from the tile's beginning, into
-//                                                         local memory. It has a barrier: the whole work-group has to call it.
+// tile_stage_rows(starts, n_rows, first, begin, indptr):  starts, in local memory, gets the first entry of each row of the tile,
+//                                                         counted from the tile's beginning. The whole work-group has to call it.
 // tile_row(starts, n_rows, entry):                        the row of an entry, both counted from the tile's beginning.
 #ifndef WORK_GROUP
     #error "tile_rows.cl needs WORK_GROUP: the work-group size"

@@ -1,14 +1,15 @@
 // Sums of values of type T over a work-group, and over a tile of entries in local memory; ADD is T's addition, ZERO its identity.
 //
-// group_before(box, x)      the ADD of x over the work-items before this one; box holds a T for each.
+// group_before(box, x)      the ADD of x over the work-items before this one; box holds a T for each work-item.
 // tile_scan(tile, heads, box, head_box, carry)
-//                           each entry of a tile of WORK_GROUP * ITEMS becomes the ADD of carry and the entries before it, and of
-//                           itself where INCLUSIVE is 1. Where SEGMENTED is 1, sums begin anew at each entry whose byte in heads is
-//                           not 0, and head_box holds a uint for each work-item; else both may be 0.
+//                           each of WORK_GROUP * ITEMS entries of a tile becomes the ADD of carry and the entries before it.
+//                           Where INCLUSIVE is 1, the entry itself is added, too.
+//                           Where SEGMENTED is 1, sums begin anew at each entry whose byte in heads is not 0.
+//                           Where SEGMENTED is 1, head_box holds a uint for each work-item; else heads and head_box may be 0.
 //
-// Both functions have barriers, so the whole work-group has to call them; tile_scan begins and ends with a barrier. The order of
-// additions is always the same. Loops that hold a barrier have a trip count that the compiler knows (quirk 4). A sum and whether a
-// segment begins in it are two variables, as a struct of both would have padding, which nothing writes.
+// group_before and tile_scan have barriers, so the whole work-group has to call them; tile_scan begins and ends with a barrier.
+// The order of additions is always the same. Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
+// A sum, and whether a segment begins in it, are two variables: a struct of both would have padding, which nothing writes.
 #ifndef WORK_GROUP
     #error "tile_scan.cl needs WORK_GROUP: the work-group size"
 #endif
@@ -20,7 +21,7 @@
 #endif
 #include "lanes_xor.cl"
 
-// The sum of two adjacent pieces of entries; if `heads` says that a segment begins in the second, that of the second alone.
+// The sum of two adjacent pieces of entries; if `heads` says that a segment begins in the second piece, the sum of that alone.
 T add_pieces(const T first, const T second, const uint heads)
 {
     return SEGMENTED && heads ? second : ADD(first, second);

@@ -1,18 +1,21 @@
-// Cuts of the merge path of two sparse matrices. The path goes row by row: the entries of A's and B's row by column (of equal
-// columns A's first), then a step for the row's end. A place is a number of steps.
+// Cuts of the merge path of two sparse matrices A and B.
+// The path goes row by row: the entries of A's and B's row by column (of equal columns A's first), then a step for the row's end.
+// A place on the path is a number of steps.
 //
-// union_row(place, n_rows, a_indptr, b_indptr): the row of a place: the number of row ends before the place.
+// union_row(place, n_rows, a_indptr, b_indptr): the row of a place on the path: the number of row ends before the place.
 // union_a(place, row, n_rows, ...): the number of entries of A before the place.
-// union_b(place, row, a, n_rows, ...): the number of entries of B before the place; one more if the cut would split a pair of equal columns.
+// union_b(place, row, a, n_rows, ...): the number of entries of B before the place.
+//     It is one more if the cut would split a pair of equal columns.
 //
-// The merge path of two sorted lists (Green, McColl and Bader, "GPU merge path"; Odeh et al., "Merge path - parallel merging made
-// simple").
+// Merge path of two sorted lists: Green, McColl and Bader, "GPU merge path".
+// Merge path of two sorted lists: Odeh et al., "Merge path - parallel merging made simple".
 #ifndef WORK_GROUP
     #error "union_cut.cl needs the prelude of a kernel on structures: I, the type of indices and indptr"
 #endif
 I union_row(const ulong place, const I n_rows, global const I *restrict a_indptr, global const I *restrict b_indptr)
 {
-    // `row` becomes the last row that begins at or before the place. A row end takes a place, so that no two rows begin at one place.
+    // `row` becomes the last row that begins at or before the place.
+    // No two rows begin at the same place of the path, as the end of a row takes a step.
     I row = 0, after = n_rows + 1;
     while (after - row > 1) {
         const I middle = row + (after - row) / 2;

@@ -1,7 +1,7 @@
 // The update of y by the sum of a row.
 //
 // SCALED 1: y = alpha * sum + beta * y, and y is not read where beta is 0. SCALED 0: y = sum, and no kernel has alpha or beta.
-// SCALE_PARAMETERS are the kernel's parameters alpha and beta, SCALE_ARGUMENTS the same as arguments of a function.
+// SCALE_PARAMETERS are the kernel's parameters alpha and beta; SCALE_ARGUMENTS are alpha and beta as arguments of a function.
 #ifndef SCALED
     #error "update.cl needs SCALED: 1 if there are alpha and beta, else 0"
 #endif
@@ -24,7 +24,7 @@
         const T scaled = MULTIPLY(alpha, sum);
         *y = is_zero(beta) ? scaled : ADD(scaled, MULTIPLY(beta, *y));
     }
-    // Add the rest of a row to a y that `update` has written the first piece of the row to.
+    // `update_more` adds the rest of a row to a y that `update` has written the first piece of the row to.
     void update_more(const T alpha, const T beta, global T *y, T sum)
     {
         *y = ADD(*y, MULTIPLY(alpha, sum));

@@ -4,9 +4,9 @@ Operations choose plain kernels for a device that has nothing else (`plainly`): 
 own. While a thread is `with plain_kernels()`, `device.describe` describes devices this way, and all decisions follow.
 
 Plain kernels replace kernels that a driver's compiler refuses. A function with a `door` that cannot build a kernel is called
-again with plain kernels alone. If a plain kernel is refused, too, SciPy does the operation as a whole, with copies on the host, if
-SciPy has the operation (`clsparse_py._arrays.doors`); else the refusal is raised. A function builds all of its kernels before one
-of them writes to an operand.
+again with plain kernels alone. If a plain kernel is refused, too, SciPy does the operation as a whole, with copies on the
+host, if SciPy has the operation (`clsparse_py._arrays.doors`); else the refusal is raised. A function builds all of its
+kernels before one of them writes to an operand.
 """
 
 from __future__ import annotations
