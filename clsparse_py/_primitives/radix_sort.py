@@ -271,7 +271,7 @@ def _build_chunked(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtyp
         chain.launch(count, groups, *common, radix_pass.words, counts)
         range_groups = -(-ranges // group)
         chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
-        # In the first pass keys are digits: the scan of digit counts writes the pointers to the keys' first entries.
+        # In a radix sort's first pass keys are digits: the scan of digit counts writes the pointers to the keys' first entries.
         from_pointers = radix_pass.first and radix_pass.pointers is not None
         key_ends = np.uint64(radix_pass.n_keys if from_pointers else 0), radix_pass.pointers if from_pointers else sums
         chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *key_ends)

@@ -37,7 +37,7 @@ _TOTALS = {
     True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
     False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
 }
-#: Names of those of `_TOTALS` that are the largest of all work-groups' counts, not their sum.
+#: Names of the totals about segments that are the largest count of all work-groups, not the sum of the counts.
 _MAXIMA = ("rounds", "max_rounds")
 #: Names of the pointer arrays whose first and last entries the host reads from the plan, an array of numbers on the device.
 _ENDS = ("bounds", "segment_ptr", "run_ptr")

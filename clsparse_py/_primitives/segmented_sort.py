@@ -205,7 +205,7 @@ def enqueue_serial(
 
 def _bound_groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
     """Return an upper bound of the work-groups of a kernel that sorts segments of more than ``shorter`` elements."""
-    # The number of lanes is bounded by the lengths of segments, which exceed the bin before; in the first bin, by their number.
+    # Lanes that sort are bounded by the lengths of segments, which exceed the bin before; in the first bin, by their number.
     by_number = n_segments * record.lanes
     steps = [
         longest / shorter_bin for shorter_bin, longest in zip((shorter, *record.bins), record.bins, strict=False) if shorter_bin
