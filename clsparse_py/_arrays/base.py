@@ -82,7 +82,7 @@ def combine_with_scipy(name: str, A: SparseArray, other: Any) -> Any:
 
 
 def dense_operand_of(other: Any) -> Any:
-    """Return a dense operand of ``A @ x`` as an array of one or two dimensions; None for an object that Python asks in turn.
+    """Return the dense operand x of ``A @ x`` as an array of one or two dimensions; None for an object that is no array.
 
     Raises
     ------
@@ -515,7 +515,7 @@ class SparseArray(InPlace, Sparse):
     def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:
         """Call the method that implements a NumPy function; refuse other functions, which would take the array for a scalar."""
         if function in OF_NO_VALUES:
-            return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
+            return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # a NumPy function in Python
         if function is np.result_type:
             return np.result_type(*(operand.dtype if isinstance(operand, SparseArray) else operand for operand in arguments))
         name = function.__name__

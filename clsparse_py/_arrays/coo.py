@@ -214,7 +214,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @coords.setter
     def coords(self, coordinates: Any) -> None:
-        """Replace the coordinates of the entries."""
+        """Replace the coordinates of the array's entries."""
         if len(coordinates) != self.ndim:
             raise ValueError(f"coords: must have {self.ndim} arrays, has {len(coordinates)}")
         by_name = {name: index_vector(name, part) for name, part in zip(_NAMES[self.ndim], coordinates, strict=True)}
@@ -229,7 +229,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @row.setter
     def row(self, rows: Any) -> None:
-        """Replace the rows of the entries."""
+        """Replace the rows of the array's entries."""
         if self.ndim == 1:
             raise ValueError("row: cannot set row attribute, as A has one dimension")
         self.coords = rows, self._coords[1]
@@ -241,7 +241,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @col.setter
     def col(self, columns: Any) -> None:
-        """Replace the columns of the entries."""
+        """Replace the columns of the array's entries."""
         self.coords = (*self._coords[:-1], columns)
 
     @property
@@ -577,7 +577,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             A = self.copy()
             A.sum_duplicates()
         elif not self._canonical and name == "__truediv__" and self.dtype.kind != "c" and describe(self._queue.device).fp64:
-            A = self.astype(np.float64, copy=False)  # the quotient's; as in SciPy, a cast to another dtype sums duplicates
+            A = self.astype(np.float64, copy=False)  # the quotient's dtype; as in SciPy, a cast sums duplicates
         result = result_of(A._values_as_row(), name, *arguments, **named)
         return A._with_values(result.data) if isinstance(result, csr_array) else result
 

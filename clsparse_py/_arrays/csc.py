@@ -192,22 +192,22 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @indices.setter
     def indices(self, rows: Any) -> None:
-        """Replace the rows of the entries."""
+        """Replace the row indices of the matrix's entries."""
         self._t.indices = rows
 
     @property
     def indptr(self) -> cl_array.Array:
-        """The column pointers, ``columns + 1`` entries. Setting `indptr` replaces the structure."""
+        """The column pointers, a device array of ``columns + 1`` entries. Setting `indptr` replaces the structure."""
         return self._t.indptr
 
     @indptr.setter
     def indptr(self, offsets: Any) -> None:
-        """Replace the column pointers."""
+        """Replace the matrix's column pointers."""
         self._t.indptr = offsets
 
     @property
     def has_sorted_indices(self) -> bool:
-        """Whether the rows of each column ascend. A value that is set is trusted."""
+        """Whether the row indices of each column ascend. A value that is set is trusted."""
         return self._t.has_sorted_indices
 
     @has_sorted_indices.setter
@@ -217,7 +217,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @property
     def has_canonical_format(self) -> bool:
-        """Whether the rows of each column ascend strictly. A value that is set is trusted."""
+        """Whether the row indices of each column ascend strictly. A value that is set is trusted."""
         return self._t.has_canonical_format
 
     @has_canonical_format.setter
@@ -228,11 +228,11 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     # ---- methods that change the array in place, and copies
 
     def sort_indices(self) -> None:
-        """Sort the rows of each column, in place; as `csr_array.sort_indices`."""
+        """Sort the row indices of each column, in place; as `csr_array.sort_indices`."""
         self._t.sort_indices()
 
     def sum_duplicates(self) -> None:
-        """Sort the rows of each column, and sum duplicates, in place; as `csr_array.sum_duplicates`."""
+        """Sort the row indices of each column, and sum duplicates, in place; as `csr_array.sum_duplicates`."""
         self._t.sum_duplicates()
 
     def eliminate_zeros(self) -> None:

@@ -183,7 +183,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def sort_indices(self) -> None:
-        """Sort the columns of each row, in place: `indices` and `data` become new arrays, and plans are dropped.
+        """Sort the column indices of each row, in place: `indices` and `data` become new arrays, and plans are dropped.
 
         Duplicates keep their order. If the columns are sorted, nothing changes.
         """
@@ -192,7 +192,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
             self._become(Structure(self.queue, self._structure.shape, indices, indptr), data)
 
     def sum_duplicates(self) -> None:
-        """Sort the columns of each row, and sum duplicates, in place: as `sort_indices`, with a new `indptr` too.
+        """Sort the column indices of each row, and sum duplicates, in place: as `sort_indices`, with a new `indptr` too.
 
         Values are added in the order of the entries; the sum of booleans is whether one of them is True. If the format is
         canonical, nothing changes.

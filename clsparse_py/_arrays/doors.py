@@ -19,7 +19,7 @@ __all__ = ["doors", "on_scipy"]
 
 _Array = TypeVar("_Array", bound=type[Any])
 
-#: Members without a door (a fallback to SciPy): those of every object, those that launch no kernel, and products.
+#: Names of array members without a door (fallback to SciPy): those of every object, those without kernels, and products.
 _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
@@ -35,7 +35,7 @@ _IN_PLACE = (
 
 
 def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a SciPy function as a function of device arrays: operands are copied to the host, sparse results to a ``queue``."""
+    """Return a SciPy function as a function of device arrays: operands are copied to the host, sparse results to ``queue``."""
 
     def call(*arguments: Any, queue: Any = None, **named: Any) -> Any:
         """Call the SciPy function with host copies of the arguments."""

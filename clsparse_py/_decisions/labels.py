@@ -25,7 +25,7 @@ def number(text: str, name: str, lowest: int, highest: int) -> int:
     ValueError
         The text is no number, or the number is out of bounds.
     """
-    # The number of digits is limited, as the conversion of very many digits takes long.
+    # The number of digits in a label is limited, as the conversion of very many digits takes long.
     digits = text.isascii() and text.isdecimal() and len(text) <= len(str(highest))
     value = int(text) if digits else lowest - 1
     if not lowest <= value <= highest:

@@ -299,7 +299,7 @@ def find_shipped(device: Device) -> tuple[Profile, ...]:
 
 
 def forget() -> None:
-    """Forget all profiles and the decisions by them, so that the next decision reads the files again."""
+    """Empty the caches of all profiles and of the decisions by profiles, so that the next decision reads the files again."""
     global forgotten
     forgotten += 1
     _reported.clear()

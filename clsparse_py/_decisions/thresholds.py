@@ -78,7 +78,7 @@ class Thresholds:
             if not declared.least <= value <= declared.most or (is_integer and value != int(value)):
                 kind = "whole number" if is_integer else "number"
                 raise ValueError(f"{name}: must be a {kind} from {declared.least} to {declared.most}, is {value}")
-            if is_integer:  # numbers in kernels
+            if is_integer:  # kernels take whole numbers as integers
                 object.__setattr__(self, name, int(value))
             if declared.power and int(value).bit_count() != 1:
                 raise ValueError(f"{name}: must be a power of two, is {value}")

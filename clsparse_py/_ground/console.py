@@ -15,7 +15,7 @@ class _Piped(Console):
     """A console that raises BrokenPipeError, so that the command decides about a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the BrokenPipeError of a closed pipe, which rich would turn into the end of the process."""
+        """Raise the BrokenPipeError of a closed pipe, at which the library rich would end the process."""
         raise BrokenPipeError
 
 

@@ -87,7 +87,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 @functools.cache
 def warn_of_fallback(name: str) -> None:
-    """Warn once a process that a function, given by its name, runs on the host."""
+    """Warn, once in a process, that the function of a name runs on the host."""
     warn(f"{name} runs on the host, with copies from the device and to it", HostFallbackWarning)
 
 

@@ -68,7 +68,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _mode(path: Path) -> int | None:
-    """Return the mode of a file; None if there is no such file."""
+    """Return the mode bits (type and permissions) of a file; None if there is no such file."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:

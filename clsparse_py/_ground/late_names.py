@@ -54,7 +54,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"clsparse_py.{name}")
     if name in _FUNCTIONS:
         member = getattr(importlib.import_module(_FUNCTIONS[name]), name)
-        # From now on the package has the name, for which Python no longer calls this function.
+        # Python does not call `__getattr__` again for a name that the package has by now.
         setattr(sys.modules["clsparse_py"], name, member)
         return member
     today = _TODAY.get(name)

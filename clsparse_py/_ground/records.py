@@ -23,7 +23,7 @@ class SetOnce:
     """A class whose public attributes are read-only once they are set. Names that begin with an underscore may change."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # This method calls as little as it can, as a product may make a plan, whose attributes it sets.
+        # `__setattr__` calls as little as it can, as it sets the attributes of plans, one of which a product may make.
         if name[0] != "_" and (name in self.__dict__ or hasattr(type(self), name)):
             raise AttributeError(f"{name}: is read-only, as the {type(self).__name__} relies on it")
         object.__setattr__(self, name, value)

@@ -146,7 +146,7 @@ def extreme(name: str, dtype: np.dtype[Any]) -> str:
 
 
 def extreme_of_none(name: str, dtype: np.dtype[Any]) -> str:
-    """Return the OpenCL C expression of the extreme of no values, the identity of `extreme`. The dtype is no bool."""
+    """Return the OpenCL C expression for the maximum or minimum of no values (the identity of `extreme`) of a dtype but bool."""
     if dtype.kind in "fc":
         bound = "NAN" if name.startswith("f") else "-INFINITY" if name == "maximum" else "INFINITY"
         return bound if dtype.kind == "f" else f"{bound}, {bound}"
@@ -285,7 +285,7 @@ class Arithmetic:
 
     @property
     def prelude(self) -> str:
-        """The OpenCL C of the arithmetic: the types, the loads, and the semiring.
+        """The OpenCL C text that defines the arithmetic in a kernel: the types, the loads, and the semiring's operations.
 
         ``I`` is the index type, ``A_VALUE`` and ``X_VALUE`` are the stored types, ``T`` is the type of sums and products.
         ``LOAD_A(p)`` and ``LOAD_INDEX(p)`` go through ``cl/load_once.cl``, ``LOAD_X(p)`` is an ordinary load. ``LOAD_A`` and

@@ -64,13 +64,13 @@ LogicalName = Literal[
     "lxor_times", "lxor_plus", "lxor_min", "lxor_max", "lxor_first", "lxor_second", "lxor_pair", "lxor_lor", "lxor_land",
     "lxor_lxor",
 ]  # fmt: skip
-#: Names of semirings' additions. "any" is one of the two, the larger one; "or", "and" and "xor" are of truth values.
+#: Names of semirings' additions. "any" takes one of two values, the larger; "or", "and" and "xor" are of truth values.
 ADDITIONS = ("plus", "min", "max", "any", "or", "and", "xor")
 #: Names of semirings' multiplications. "first" and "second" are the value of A and of the other operand, "pair" is 1.
 MULTIPLICATIONS = ("times", "plus", "min", "max", "first", "second", "pair", "or", "and", "xor")
 #: Names of the additions and multiplications of truth values.
 _OF_TRUTH = ("or", "and", "xor")
-#: GraphBLAS's names of the operations of `_OF_TRUTH`, in the same order.
+#: GraphBLAS's names of the logical operations or, and and xor, in the order of `_OF_TRUTH`.
 _LOGICAL = ("lor", "land", "lxor")
 #: Tokens that a user's OpenCL C expression may not have, as they could end the code that a kernel has around it.
 _NO_EXPRESSION = re.compile(r"[;{}#\\\"'\n]|//|/\*")

@@ -49,7 +49,7 @@ def _group(chain: Chain) -> int:
 
 
 def _group_of_rows(chain: Chain) -> int:
-    """Return the work-group size of kernels with one block row to a work-item: 1 on CPU devices, where work-items run long."""
+    """Return the work-group size of conversion kernels with a block row to a work-item; 1 on CPU devices, for long loops."""
     return 1 if chain.device.lanes_are_loops else _group(chain)
 
 

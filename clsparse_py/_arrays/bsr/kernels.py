@@ -108,7 +108,7 @@ class ProductChunked(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int) -> ProductChunked:
-        """Return the record of the product ``A @ x`` on a CPU device, for a size of blocks."""
+        """Return the kernel parameters of the product ``A @ x`` on a CPU device, for a size of blocks."""
         limits, item = Thresholds.of(device), np.dtype(arithmetic.a).itemsize
         ahead = limits.ahead // item if rows * columns * item <= limits.max_asked_ahead else 0
         return cls(1, arithmetic, device.portability.at_most(1), rows, columns, ahead)
@@ -149,7 +149,7 @@ class Product(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, slices: int) -> Product:
-        """Return the record of the product ``A @ x`` on a GPU, for a size of blocks and a number of ``slices``."""
+        """Return the kernel parameters of the product ``A @ x`` on a GPU, for a size of blocks and a number of ``slices``."""
         team = rows * columns * slices
         group = max(min(128, device.max_work_group) // team, 1) * team
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, slices)
@@ -160,7 +160,7 @@ class Product(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record with the largest work-group of whole teams up to ``work_group`` work-items; None if there is none."""
+        """Return the parameters with the largest work-group of whole teams in ``work_group`` work-items; None if no team fits."""
         team = self.rows * self.columns * self.slices
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
@@ -190,7 +190,7 @@ class Columns(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, n_columns: int, adjacent: bool) -> Columns:
-        """Return the record of the product ``A @ X`` with ``n_columns`` columns; ``adjacent``: the entries of a row of X are."""
+        """Return the kernel parameters of the product ``A @ X`` for an X of ``n_columns`` columns, row-major if ``adjacent``."""
         width = 1
         if device.lanes_are_loops and adjacent and arithmetic.vector_operations:
             width = min(_VECTOR_BYTES // arithmetic.result.itemsize, 1 << max(n_columns, 1).bit_length() - 1)
@@ -230,7 +230,7 @@ class Multiply(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int, mean: float) -> Multiply:
-        """Return the record of the product ``A @ B`` of block matrices, for a B with ``mean`` blocks to a row."""
+        """Return the kernel parameters of the product ``A @ B`` of block matrices, for a B with ``mean`` blocks to a row."""
         team, teams = rows * wide, 1
         while teams < mean and 2 * teams * team <= min(Thresholds.of(device).max_teams, device.max_work_group):
             teams *= 2
@@ -243,7 +243,7 @@ class Multiply(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record with the largest work-group of whole teams up to ``work_group`` work-items; None if there is none."""
+        """Return the parameters with the largest work-group of whole teams in ``work_group`` work-items; None if no team fits."""
         team = self.rows * self.wide if self.lanes else 1
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 

@@ -71,7 +71,7 @@ def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | A
         result_rows = _kron_in_csr(a, b, shape)
         return result_rows.tobsr(b.shape) if format == "bsr" else result_rows
     if empty:
-        # A Kronecker product without entries has the default dtype, float64, as in SciPy.
+        # A Kronecker product without entries has SciPy's default dtype, float64, if the device has double precision.
         dtype = np.float64 if describe(queue.device).fp64 else np.result_type(a.dtype, b.dtype)
         return coo_array(shape[-ndim:], dtype=dtype, queue=queue).asformat(format)
     data, columns, rows = compute_kron_entries(queue, *_parts_of_factors(a, b, shape), b.shape[1], coordinates=True)
