@@ -166,7 +166,7 @@ class Workspace:
             self._is_lent = is_other
 
     def _cache_commands(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
-        """Return the commands of a cycle that ``make`` binds, cached under a key if ``vector`` is the workspace's own."""
+        """Return the commands of a cycle that ``make`` binds, cached under a key if ``vector`` is one of the workspace's own."""
         if not any(vector is own_vector for own_vector in self._own):
             return make()
         if key not in self._known:
@@ -175,7 +175,7 @@ class Workspace:
 
     @property
     def finest(self) -> Sweeps:
-        """The vector passes of the finest level, with their scalars and sums."""
+        """The vector passes of the finest multigrid level, with their scalars and sums."""
         return self._rooms[0].sweeps
 
     def bind_residual(self, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array) -> list[Command]:

@@ -42,7 +42,8 @@ _log = logging.getLogger(__name__)
 _OMEGA = 4 / 3
 #: Default smoothing of near-nullspace candidates, by level: on the finest level alone, as PyAMG's, but by the Jacobi method.
 _IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
-#: Most nodes of a hierarchy's coarsest level, if nodes have one unknown, and if several: inverting beats another level.
+# Another multigrid level takes longer than the inverse of the matrix of a level of few nodes.
+#: Most nodes of a multigrid hierarchy's coarsest level, for one unknown a node and for several: larger levels are coarsened.
 _MAX_COARSE = (256, 100)
 
 

@@ -139,7 +139,7 @@ class MultilevelSolver:
         if self._is_own:
             _overwrite_values(A, placed_values)
         else:
-            # The caller owns the first values of the finest matrix, so the hierarchy gets an array of values of its own.
+            # The caller owns the array of the finest matrix's first values, so the hierarchy gets an array of its own.
             self.levels[0].A, self._is_own = A.with_values(placed_values), True
         refreshed(self.levels)
         _overwrite_values(self._coarse, compute_inverse_values(self.levels[-1].A))
@@ -379,7 +379,7 @@ def _are_equal(a: cl_array.Array, b: cl_array.Array) -> bool:
 
 
 def _run_commands(space: Workspace, commands: list[Callable[[], object]]) -> float:
-    """Enqueue the bound commands of a cycle, the last of which begins a sum of squares; return the root of the sum; waits."""
+    """Enqueue the commands of a multigrid cycle, the last of which begins a sum of squares; return the root of the sum; waits."""
     with space.lock:
         for command in commands:
             command()
@@ -410,7 +410,7 @@ class Preconditioner(DeviceOperator):
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:
             """Enqueue a multigrid cycle for the right-hand side x, whose solution is y."""
-            # Solvers apply a preconditioner to the same two vectors in all iterations.
+            # Krylov solvers apply a preconditioner to the same two vectors in all iterations.
             if bound_cycle[0] is not x or bound_cycle[1] is not y:
                 bound_cycle[:] = [x, y, space.bind_cycle(self._kind, 1, x, y)]
             with space.lock:

@@ -20,7 +20,7 @@ __all__ = ["START", "Basis"]
 
 #: Number of basis vectors of a Krylov space that one vector pass reads.
 _AT_ONCE = 4
-#: Numbers of the vectors in a block of basis vectors, which one pass reads.
+#: Numbers of the vectors in a block of basis vectors of a Krylov space, which one vector pass reads.
 _PLACES = range(_AT_ONCE)
 #: Names of a block's basis vectors in the OpenCL C of vector passes.
 _BASIS = tuple(f"v{i}" for i in _PLACES)
@@ -95,7 +95,7 @@ class Basis:
     ) -> None:
         self._A, self._M, self.size, self.blocks = A, M, size, -(-size // _AT_ONCE)
         # Each new basis vector is made orthogonal to the earlier ones twice: once is not enough in finite precision.
-        # A Hessenberg column's scalars are read while the next column's are written, so there are sets for two columns.
+        # Scalars of a Hessenberg column are read while the next column's are written, so there are sets of scalars for two.
         self.sweeps = Sweeps(chain, n, dtype, LAYOUT, 4 * self.blocks, all_sum)
         self._reading = side_queue(chain.queue) if chain.device.waits_cost else chain.queue
         self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, size + 1))]
@@ -161,7 +161,7 @@ class Basis:
         try:
             for column in range(self.size):
                 columns.append(self.extend(column))
-                # Wait for the first Hessenberg column: a preconditioner that is almost the inverse needs no second column.
+                # Wait for the first column of the Hessenberg matrix: with a preconditioner close to the inverse it is enough.
                 if column != 1:
                     yield columns[max(column - 1, 0)].values()
             if self.size > 1:
@@ -191,7 +191,7 @@ class Basis:
     def orthogonalise(self, number: int, values: cl_array.Array) -> None:
         """Make a device vector the basis vector of a number, orthonormal to the basis vectors before that number."""
         self.sweeps.copy(self.w, values)
-        # Vector passes read the replaced basis vector with its block; it is filled with 0, as it must not count.
+        # The replaced basis vector, which vector passes read with its block, is filled with 0, as it must not count.
         self.sweeps.fill(self.vectors[number])
         self.passes.enqueue(_NORM, w=self.w)
         for _ in (0, 1):

@@ -12,12 +12,12 @@ from clsparse_py._solvers.krylov.system import LeastSquares
 
 __all__ = ["lsmr"]
 
-#: Scalars of LSMR carried from iteration to iteration, by their names in Fong and Saunders' paper and program.
+#: Names of LSMR's scalars that iterations hand on to the next iteration, as in Fong and Saunders' paper and program.
 _CARRIED = (
     "stop", "itn", "normr", "normar", "condA", "alpha", "beta", "alphabar", "rho", "rhobar", "cbar", "sbar", "zeta", "zetabar",
     "betadd", "betad", "rhodold", "tautilde", "thetatilde", "d", "square_of_A", "below_A", "maxrbar", "minrbar",
 )  # fmt: skip
-#: Scalars of LSMR that the host reads.
+#: Names of LSMR's scalars that the host reads.
 _TOLD = ("stop", "itn", "normr", "normar", "normA", "condA", "normx")
 
 #: Names of the scalars and sums of LSMR on the device, and of the scalars that the host reads.

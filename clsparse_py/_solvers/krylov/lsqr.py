@@ -12,9 +12,9 @@ from clsparse_py._solvers.krylov.system import LeastSquares
 
 __all__ = ["lsqr"]
 
-#: Scalars of LSQR that the host reads, by their names in Paige and Saunders' paper and program.
+#: Names of LSQR's scalars that the host reads, as in Paige and Saunders' paper and program.
 _TOLD = ("stop", "itn", "r1norm", "r2norm", "anorm", "acond", "arnorm", "xnorm")
-#: Scalars of LSQR carried from iteration to iteration, by their names in Paige and Saunders' paper and program.
+#: Names of LSQR's scalars that iterations hand on to the next iteration, as in Paige and Saunders' paper and program.
 _CARRIED = (*_TOLD, "alpha", "beta", "rhobar", "phibar", "ddnorm", "res2", "xxnorm", "z", "cs2", "sn2")
 
 #: Names of the scalars and sums of LSQR on the device, and of the scalars that the host reads.

@@ -14,7 +14,7 @@ __all__ = ["minres"]
 # MINRES's scalar `beta` is the norm of the newest Lanczos vector before scaling; `c`, `s`, `d` and `e` belong to the rotations.
 # MINRES's scalar `phi` is the norm of the residual r, `size` the square of A's norm, `root` the norm of A r divided by `phi`.
 # MINRES's scalars `largest` and `smallest` are entries of the diagonal of the triangular factor R.
-#: Scalars of MINRES that an iteration takes over from the iteration before.
+#: Names of MINRES's scalars that an iteration takes over from the iteration before.
 _CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
 #: Reasons why MINRES stops, by the scalar `stop`: none; a test holds; M is not positive definite; a norm is not a number.
 _WHY = ("", "found", "indefinite", "not a number")
@@ -109,7 +109,7 @@ def minres(system: System) -> int:
     """
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
     sweeps = system.sweeps(LAYOUT)
-    # Never leave A unscaled: MINRES's tests compare the norms of A and b.
+    # The matrix A is scaled in any case, as MINRES's tests compare the norms of A and b.
     system.scaling.near = -1
     v, *older = (sweeps.vector() for _ in range(6))
     y, w = older[:3], older[3:]

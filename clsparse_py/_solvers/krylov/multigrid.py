@@ -10,15 +10,15 @@ __all__ = [
 ]  # fmt: skip
 
 # Each coefficient of a multigrid smoother has a set of scalars of its own, as the scalar `gain` of that set.
-# The scalar `curvature` is p^H A p for the first direction p of a K-cycle.
+# The scalar `curvature` is p^H A p for the first direction p of a multigrid K-cycle.
 #: Names of the scalars and sums of a multigrid cycle on the device.
 LAYOUT = Layout(scalars=("gain", "curvature"), sums=("rr", "pb", "pq", "cross"))
 
 #: The name of the sum of squares of the residual r, and the expression of a summand.
 _RR = ("rr", "of_real(square(r))")
-#: The statement that declares the length alpha of a K-cycle's step along a direction: 0 if the direction has no curvature.
+#: The statement of OpenCL C that declares the length alpha of a K-cycle's step along a direction: 0 if the direction has no curvature.
 _ALPHA = ("const T alpha = magnitude(pq) > 0 ? quotient(pb, pq) : ZERO;",)
-#: The names of the sums for the length of a K-cycle's step, and the expressions of a summand.
+#: The names of the sums for the length of a multigrid K-cycle's step, and the expressions of a summand.
 _CURVATURES = (("pb", "times(conjugate(p), b)"), ("pq", "times(conjugate(p), q)"))
 
 #: The vector pass that begins the sum for the norm of a vector.
@@ -28,16 +28,16 @@ RESIDUAL = Pass("amg_residual", reads=("b", "q"), writes=("r",), lines=("r = b -
 #: The vector pass that computes the residual b - A x, where q is A x, and begins the sum for its norm.
 RESIDUAL_NORM = Pass("amg_residual_norm", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR,))
 
-#: The vector pass of a step of the Jacobi method from x = 0.
+#: The vector pass of a step of the Jacobi smoother from x = 0.
 JACOBI_BEGIN = Pass(
     "amg_jacobi_begin", reads=("r", "inverse"), writes=("x",), takes=("gain",), lines=("x = times(gain, times(inverse, r));",)
 )  # fmt: skip
-#: The vector pass of a step of the Jacobi method from a known residual.
+#: The vector pass of a step of the Jacobi smoother from a known residual.
 JACOBI_OF_RESIDUAL = Pass(
     "amg_jacobi_of_residual", reads=("r", "inverse"), updates=("x",), takes=("gain",),
     lines=("x += times(gain, times(inverse, r));",),
 )  # fmt: skip
-#: The vector pass of a step of the Jacobi method from any x, where q is A x.
+#: The vector pass of a step of the Jacobi smoother from any x, where q is A x.
 JACOBI = Pass(
     "amg_jacobi", reads=("b", "q", "inverse"), updates=("x",), takes=("gain",),
     lines=("x += times(gain, times(inverse, b - q));",),
@@ -59,17 +59,17 @@ POLYNOMIAL_END = Pass(
     lines=("x += times(gain, s) + times(inverse, q);",),
 )  # fmt: skip
 
-# A K-cycle is two conjugate gradient steps, preconditioned by the coarser cycle.
-#: The vector pass that begins the inner products of a K-cycle, where p is a direction and q is A p.
+# A multigrid K-cycle is two conjugate gradient steps on a level, preconditioned by a cycle on coarser levels.
+#: The vector pass that begins the inner products of a multigrid K-cycle, where p is a direction and q is A p.
 K_SUMS = Pass("amg_k_sums", reads=("p", "q", "b"), sums=_CURVATURES)
 #: The vector pass of the first conjugate gradient step of a multigrid K-cycle: x, and the residual, which takes b's place.
 K_FIRST = Pass(
     "amg_k_first", reads=("p", "q"), updates=("b",), writes=("x",), totals=("pb", "pq"), first=_ALPHA,
     lines=("x = times(alpha, p);", "b -= times(alpha, q);"), keeps=(("curvature", "pq"),),
 )  # fmt: skip
-#: The vector pass that begins the A-inner product of a K-cycle's two directions.
+#: The vector pass that begins the A-inner product of a multigrid K-cycle's two directions.
 K_CROSS = Pass("amg_k_cross", reads=("p", "q"), sums=(("cross", "times(conjugate(p), q)"),))
-#: The vector pass that makes the second direction of a K-cycle A-orthogonal to the first one.
+#: The vector pass that makes the second direction of a multigrid K-cycle A-orthogonal to the first one.
 K_ORTHOGONAL = Pass(
     "amg_k_orthogonal", reads=("p_first", "q_first", "b"), updates=("p", "q"), takes=("curvature",), totals=("cross",),
     first=("const T beta = magnitude(curvature) > 0 ? quotient(cross, curvature) : ZERO;",),

@@ -15,7 +15,7 @@ __all__ = ["Columns", "Panel"]
 #: The columns of a matrix, each a vector.
 Columns: TypeAlias = list[cl_array.Array]
 
-#: Columns of each of two matrices that one vector pass reads.
+#: Number of columns of each of two matrices that one vector pass reads.
 _AT_ONCE = 4
 #: Numbers of the columns in a block of columns of a matrix, which one vector pass reads.
 _PLACES = range(_AT_ONCE)

@@ -70,7 +70,7 @@ class Power:
 
     @property
     def alpha(self) -> float:
-        """The power of two by which an operator is scaled, as a factor."""
+        """The power of two by which an operator is scaled, as a number, to be a factor of its products."""
         return 2.0 ** -(self.exponent or 0)
 
 
@@ -167,7 +167,7 @@ class Scaling:
         if not (self._is_b_scaled or 1 / limit <= totals["bb"].real <= limit):
             self.scale_b()
             if self.b:
-                # Products of the first run, with b unscaled, may have overflowed, so their exponents of A and M do not count.
+                # The first run's products may have overflowed, as b was unscaled, so the exponents of A and M do not count.
                 self.A.exponent = self.M.exponent = None
                 enqueue()
                 totals = sweeps.totals()

@@ -83,7 +83,7 @@ class SuperLU:
 
 
 def wrap_solve(solve: Callable[[Any], Any], _: cl.CommandQueue | None) -> Callable[[Any], Any]:
-    """Return SciPy's function that solves by factors, for right-hand sides of the host or of the device."""
+    """Return SciPy's function that solves by LU factors, for right-hand sides of the host or of the device."""
     return lambda b: as_given(b, solve(np.asarray(on_host(b))))
 
 

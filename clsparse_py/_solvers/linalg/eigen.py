@@ -189,7 +189,7 @@ def _deliver(
     n: int,
     with_vectors: bool,
 ) -> Any:
-    """Return eigenvalues and eigenvectors in the form of `eigsh`, or raise its error if a pair has not converged."""
+    """Return eigenvalues and eigenvectors as `eigsh` does, or raise ArpackNoConvergence if an eigenpair has not converged."""
     values = values.astype(np.zeros(0, dtype).real.dtype)
     order = np.argsort(values, kind="stable")
     fine = bool(pairs.converged.all())
