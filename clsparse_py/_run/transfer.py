@@ -49,7 +49,7 @@ class _Lent(np.ndarray):
     def __del__(self) -> None:
         if self.queue is not None and not fork_guard.forked:
             self.queue.finish()
-            # The lock of the noted uses is not taken: this thread may have it already, as the garbage collector comes at any time.
+            # The lock of the noted uses is not taken: this thread may have it, as the garbage collector comes at any time.
             for event in list(self.uses.get(self.pointer, {}).values()):
                 event.wait()
 
