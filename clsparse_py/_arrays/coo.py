@@ -442,12 +442,12 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _compressed(self) -> tuple[csr_array, bool]:
-        """Return the CSR form that is indexed in place of the array, and False, as it is not the transposed."""
+        """Return the CSR form that is indexed in place of the array; False says that the CSR form is not transposed."""
         return self._as_csr(), False
 
     @override
     def _to_change(self) -> tuple[csr_array, bool]:
-        """Return the CSR form to which values are assigned in place of the array, and False, as it is not the transposed."""
+        """Return the CSR form to which values are assigned in place of the array; False says that it is not transposed."""
         return self._as_csr()._alias(), False
 
     @override

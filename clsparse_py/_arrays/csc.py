@@ -154,7 +154,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     @property
     @override
     def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns."""
+        """The numbers of rows and columns of the matrix."""
         if self._rows is not None:
             return self._rows.shape
         columns, rows = self._t.shape
@@ -303,7 +303,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _compressed(self) -> tuple[csr_array, bool]:
-        """Return the CSR form of the transposed matrix, which is indexed in place of the matrix, and True for "transposed"."""
+        """Return the CSR form that is indexed in place of the matrix; True says that the CSR form is transposed."""
         return self._t, True
 
     @override

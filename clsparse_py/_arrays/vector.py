@@ -100,7 +100,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
     @override
     def _compressed(self) -> tuple[csr_array, bool]:
-        """Return the matrix of one row that is indexed in place of the array, and False, as it is not the transposed."""
+        """Return the matrix of one row that is indexed in place of the array; False says that the matrix is not transposed."""
         return self._row, False
 
     @override

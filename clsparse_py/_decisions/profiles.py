@@ -90,23 +90,23 @@ class Profile:
 
     @functools.cached_property
     def content(self) -> Mapping[str, Any]:
-        """The whole profile as parsed JSON; see ``profile.schema.json``."""
+        """The whole tuning profile as parsed JSON; see ``profile.schema.json``."""
         return self._content()
 
     @property
     def name(self) -> str:
-        """The profile's name, by which the user exports or removes it."""
+        """The name of the tuning profile, by which the user exports or removes it."""
         return str(self.head["name"])
 
     @property
     def device(self) -> Mapping[str, Any]:
-        """The description of the device that the profile is for."""
+        """The description of the device that the tuning profile is for."""
         device: Mapping[str, Any] = self.head["device"]
         return device
 
     @property
     def date(self) -> str:
-        """The day when the profile was made; "" if it does not say."""
+        """The day when the tuning profile was made; "" if the profile names no day."""
         return str(self.head.get("date", ""))[:10]
 
     @functools.cached_property
@@ -167,7 +167,7 @@ def _validator() -> Callable[[Any], Any]:
 
 
 def check(content: Any) -> None:
-    """Raise `ProfileError` unless a value read from JSON is a profile of this version of the schema."""
+    """Raise `ProfileError` unless a value read from JSON is a tuning profile of this version of the schema."""
     version = content.get("schema") if isinstance(content, dict) else None
     if isinstance(version, int) and version > SCHEMA:
         raise ProfileError(f"it has version {version} of the schema, and this package reads {SCHEMA}: a newer one made it")
@@ -185,7 +185,7 @@ def check(content: Any) -> None:
 
 
 def read(path: Path, *, shipped: bool = False) -> Profile:
-    """Return the profile (decision trees and thresholds of a device) that a JSON file holds.
+    """Return the tuning profile (decision trees and thresholds of a device) that a JSON file holds.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def _refuse_constant(text: str) -> Any:
 
 
 def load(name: str) -> Profile:
-    """Return the profile of a name: the user's own, else the shipped one.
+    """Return the tuning profile of a name: the user's own profile, else the shipped profile.
 
     Raises
     ------
@@ -232,7 +232,7 @@ def load(name: str) -> Profile:
 
 
 def list_own() -> list[Path]:
-    """Return the files of the user's profiles, including damaged ones."""
+    """Return the files of the user's tuning profiles, including damaged ones."""
     try:
         return sorted(path for path in folder().iterdir() if path.suffix == ".json")
     except (FileNotFoundError, NotADirectoryError):
@@ -243,17 +243,17 @@ def list_own() -> list[Path]:
 
 
 def list_files() -> Iterator[tuple[Path, bool]]:
-    """Iterate over the files of all profiles, the user's first; True beside a file: the profile is shipped."""
+    """Iterate over the files of all tuning profiles, the user's first; with each file stands whether the profile is shipped."""
     yield from ((path, False) for path in list_own())
     yield from ((path, True) for path in list_shipped())
 
 
-#: Files of profiles that were reported as ignored, each with the reason.
+#: Files of tuning profiles that were reported as ignored, each with the reason.
 _reported: set[tuple[Path, str]] = set()
 
 
 def _report(path: Path, why: str) -> None:
-    """Warn once that the profile in a file is ignored, and why."""
+    """Warn once that the tuning profile in a file is ignored, and why."""
     if (path, why) not in _reported:
         _reported.add((path, why))
         _log.warning("profile %s is ignored: %s", path, why)
@@ -275,7 +275,7 @@ def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
 
 @functools.cache
 def _read_all() -> tuple[Profile, ...]:
-    """Return all profiles of devices that can be used, the user's first."""
+    """Return all tuning profiles that can be used, the user's first."""
     profiles = []
     for path, is_shipped in list_files():
         try:
@@ -287,7 +287,7 @@ def _read_all() -> tuple[Profile, ...]:
 
 @functools.lru_cache(maxsize=64)
 def find(device: Device) -> tuple[Profile, ...]:
-    """Return the profiles that suit a device, the closest first."""
+    """Return the tuning profiles that suit a device, the closest first."""
     distances = ((_distance(profile, device), profile.shipped, profile.name, profile) for profile in _read_all())
     near = sorted((entry for entry in distances if entry[0] is not None), key=lambda entry: entry[:3])
     return tuple(profile for *_, profile in near)
@@ -391,7 +391,7 @@ _unusable: set[tuple[Path, str]] = set()
 
 
 def is_usable(profile: Profile, operation: str) -> bool:
-    """Return whether a profile may decide for an operation: it was not rejected before."""
+    """Return whether a tuning profile may decide for an operation: it was not rejected before."""
     return (profile.path, operation) not in _unusable
 
 
@@ -518,7 +518,7 @@ def _format_value(value: Any, depth: int) -> str:
 
 
 def save(content: Mapping[str, Any], target: Path | None = None) -> Path:
-    """Write a profile to the user's folder or to a file, as a whole or not at all, and return the file's path.
+    """Write a tuning profile to the user's folder or to a file, as a whole or not at all, and return the file's path.
 
     Raises
     ------
@@ -540,7 +540,7 @@ def save(content: Mapping[str, Any], target: Path | None = None) -> Path:
 
 
 def remove(name: str) -> Path:
-    """Remove one of the user's profiles, damaged or not, and return the path of its file.
+    """Remove one of the user's tuning profiles, damaged or not, and return the path of its file.
 
     Raises
     ------

@@ -85,7 +85,7 @@ class Shown(abc.ABC):
 
 
 def _escape(text: str) -> str:
-    """Return a text with the characters escaped that HTML reserves."""
+    """Return a text with the characters escaped that HTML reserves, such as "<"."""
     # The module `html` is imported here, as few processes show tables.
     import html
 

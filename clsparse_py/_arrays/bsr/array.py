@@ -182,7 +182,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     @property
     @override
     def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns."""
+        """The numbers of rows and columns of the matrix."""
         (rows, columns), (n_rows, n_columns) = self.blocksize, self._structure.shape
         return n_rows * rows, n_columns * columns
 
@@ -303,7 +303,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return self.transpose()
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Self:  # noqa: ARG002 - always its own
-        """Return the transposed matrix, whose blocks are transposed too.
+        """Return the transposed matrix of blocks, which are transposed too.
 
         Parameters
         ----------
@@ -380,12 +380,12 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _compressed(self) -> tuple[csr_array, bool]:
-        """Return the CSR form that is indexed in place of the matrix, and False, as it is not the transposed."""
+        """Return the CSR form that is indexed in place of the matrix; False says that the CSR form is not transposed."""
         return self._as_csr(), False
 
     @override
     def _to_change(self) -> tuple[csr_array, bool]:
-        """Return the CSR form to which values are assigned in place of the matrix, and False, as it is not the transposed."""
+        """Return the CSR form to which values are assigned in place of the matrix; False says that it is not transposed."""
         return self._as_csr()._alias(), False
 
     @override

@@ -62,7 +62,7 @@ def count_blocks(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], s
 def _count_in_rows(
     chain: Chain, parts: Parts, shape: tuple[int, int], size: Size, positions: cl_array.Array
 ) -> tuple[cl_array.Array, int]:
-    """Return the row pointers of the blocks of a CSR matrix, and the number of blocks, which the host waits for."""
+    """Return the row pointers of the blocks in which a CSR matrix has entries, and the number of blocks. The host waits."""
     data, indices, indptr = parts
     n, index = shape[0] // size[0], indptr.dtype
     pointers = allocate(chain.queue, "indptr", n + 1, index)
