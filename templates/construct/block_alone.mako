@@ -21,7 +21,7 @@ void ${name}(
     const ulong last = min(end, n_entries);
     ulong k = begin;
 % for block, behind, at in (("a", "min(last, n_a)", "k"), ("b", "last", "k - n_a")):
-    // A round copies ${items} entries, so that the entries' loads are in flight together.
+    // A turn of this loop copies ${items} entries of a block, so that the entries' loads are in flight together.
     for (; k + ${items - 1} * step < ${behind}; k += ${items} * step) {
 % for u in range(items):
         const I index_${u} = ${block}_indices[${at} + ${u} * step];

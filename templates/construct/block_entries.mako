@@ -1,5 +1,5 @@
 <%doc>
-The entries of a sparse matrix put where they stand in a larger one, of which it is a block.
+Copy the entries of a sparse matrix to where they stand in a larger matrix, of which it is a block.
 
 Index space   a work-group takes `tile` entries side by side; its work-items take neighbours in turn
 Inputs        a valid structure, in any order; base, and shifts from `shift_begin` on: for each row, what is added to an entry's

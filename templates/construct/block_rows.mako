@@ -1,5 +1,5 @@
 <%doc>
-Row pointers of sparse matrices that stand side by side, and how far the entries of each row of each of them move.
+Row pointers of sparse matrices that stand side by side, and how far the entries of each row of each matrix move.
 
 Index space   a work-item for each row, and one for the end
 Inputs        pointers: the row pointers of each block, one block after another; base: how many entries come before the first row

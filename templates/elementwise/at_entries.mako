@@ -1,5 +1,5 @@
 <%doc>
-Apply an operator to the value of each entry of a matrix in coordinates, and to that of a dense matrix at its place.
+Apply an operator to the value of each entry of a matrix in coordinates, and to a dense matrix's value at the entry's place.
 
 Index space   work-items that stride over the entries, or take adjacent ones: `spread` says which
 Inputs        rows, columns and values of n entries; dense, of any strides, from begin on: row_step and column_step count

@@ -18,7 +18,7 @@ void ${name}(
     for (ulong place = begin; place < end; place += step) {
         const ulong row = place / n_columns;
         const P column = (P)(place - row * n_columns);
-        // The number of the pattern's entries before this place.
+        // `before` becomes the number of the pattern's entries before this place, by a binary search.
         P before = pattern_indptr[row], after = pattern_indptr[row + 1];
         const P row_end = after;
         while (before < after) {

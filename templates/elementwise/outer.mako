@@ -1,6 +1,6 @@
 <%doc>
 Apply an operator to a sparse row, repeated for each row of a dense matrix, or to a sparse column, repeated for each of its
-columns: the result has every entry of it as many times.
+columns: the result has every entry of the sparse row or column as many times.
 
 Index space   work-items that stride over the results, or take adjacent ones: `spread` says which
 Inputs        columns of the n_entries entries of a row, or rows of those of a column, and values; copies: how many times;

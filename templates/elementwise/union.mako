@@ -51,7 +51,7 @@ void ${name}(
     // If no column is in both matrices and no result is 0, rows with entries of one matrix alone are copied.
     const bool is_whole = results_end - n_results == (last_a - a) + (last_b - b);
 % else:
-    // All entries are counted as if the other matrix lacked them; columns in both matrices are corrected below.
+    // Results of all entries are counted as if the other matrix had no entry there; columns in both matrices are corrected below.
     I n_results = 0;
     for (I k = a; k < last_a; ++k)
         n_results += is_kept(from_a(a_values[k]), (T)(0));
@@ -61,7 +61,7 @@ void ${name}(
     for (;; ++row) {
         const I a_end = row < last_row ? a_indptr[row + 1] : last_a, b_end = row < last_row ? b_indptr[row + 1] : last_b;
 % if fill:
-        // Rows behind the tile's last result are skipped.
+        // Rows of both matrices behind the tile's last result are skipped.
         if (n_results == results_end) {
             a = a_end;
             b = b_end;
@@ -74,7 +74,7 @@ void ${name}(
                 ++b;
                 continue;
             }
-            // This step has no branch, as it is unpredictable which matrix has the lower column.
+            // This step of the merge has no branch, as it is unpredictable which matrix has the lower column.
             const I has_a = of_a < of_b;${keep("has_a ? of_a : of_b", "has_a ? a_value : (T)(0)", "has_a ? (T)(0) : b_value")}\
             a += has_a;
             b += 1 - has_a;

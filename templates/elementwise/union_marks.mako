@@ -71,8 +71,9 @@ ${mark_places()}\
         counts[tile + 1] = (I)(before + popcount(result_bits));
 }
 <%def name="mark_places()">\
-    // Local memory holds the tile's columns of A, its columns of B, and for a row end the number of entries of A before it plus
-    // 2^16 times that of B. Results of single entries are usually all kept, or none is; else each is tested below.
+    // Local memory holds the tile's columns of A, the tile's columns of B, and for each row end the number of entries before it:
+    // a row end's number is that of the tile's entries of A before it plus 2^16 times that of entries of B.
+    // Results of entries of one matrix alone are usually all kept, or none is; else each result is tested below.
     const uint usual = is_kept((T)(1), (T)(0));
     bool unusual = false;
     local I *b_box = box + n_a, *ends = b_box + n_b;
@@ -103,7 +104,7 @@ ${mark_places()}\
     const uint begin = row > 0 ? (uint)ends[row - 1] : 0;
     uint end = row < n_ends ? (uint)ends[row] : n_a | n_b << 16;
     uint a = begin & 0xffff, b = begin >> 16, a_end = end & 0xffff, b_end = end >> 16;
-    // of_a becomes the number of A's entries before the place in the place's row.
+    // `of_a` becomes the number of A's entries before the work-item's first place in the row of that place.
     const uint diagonal = place - (a + b + row), b_length = b_end - b;
     uint of_a = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_end - a);
     while (of_a < high) {
@@ -116,11 +117,12 @@ ${mark_places()}\
     a += of_a;
     b += diagonal - of_a;
     const uint entries_before = a | b << 16;
-    // The work-item before may have an entry of A in the column of this one's first entry of B: both are one result.
+    // The previous work-item may have an entry of A in the column of this work-item's first entry of B: both are one result.
     const bool is_taken = of_a > 0 && b < b_end && box[a - 1] == b_box[b];
 
-    // next_a and next_b are the next columns of A and B in the row, I_MAX behind the row's end: equal columns are a pair or, if
-    // I_MAX, the end of the row. Places behind the tile's last place do not count.
+    // next_a and next_b are the next columns of A and B in the row, I_MAX behind the row's end.
+    // Equal next_a and next_b are a pair of entries or, if they are I_MAX, the end of the row.
+    // Places behind the tile's last place are cleared below.
     uint at_a = a, at_b = n_a + b, kind_a = 0, kind_upper = 0;
     b_end += n_a;
     I next_a = at_a < a_end ? box[at_a] : I_MAX, next_b = at_b < b_end ? box[at_b] : I_MAX;
@@ -148,7 +150,7 @@ ${mark_places()}\
     const uint own_bits = (1u << n_own) - 1;
     kind_a &= own_bits;
     kind_upper &= own_bits;
-    // An entry of B in the column of the entry of A before it is part of that entry's result.
+    // An entry of B that follows an entry of A in the same column is part of the result of the entry of A.
     const uint pairs = kind_a & kind_upper, of_b = own_bits & ~(kind_a | kind_upper);
     const uint singles = (kind_a | of_b) & ~(pairs | pairs << 1 | is_taken);
     uint result_bits = usual ? singles : 0;

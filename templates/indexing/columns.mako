@@ -1,5 +1,5 @@
 <%doc>
-Some columns of a matrix. Phase "count": how many entries of the result each entry makes; phase "fill": these entries, once it
+Select columns of a matrix. Phase "count": how many entries of the result each entry makes; phase "fill": these entries, once it
 is known where those of each entry go. Columns are `mapped`, each to one of the result or -1, `listed` by where they go in the
 result, or every step-th from a first one.
 

@@ -38,7 +38,7 @@ void ${name}(
     I k = part_entry[part];
 % if fill:
     ${place} place = starts[part];
-    // The first row of the part may begin before the part.
+    // The first row of a part of the matrix may begin before the part.
     I row = part_row[part];
     const I row_end = part_row[part + 1];
     I next = indptr[row];

@@ -1,6 +1,6 @@
 <%doc>
-New entries are inserted into a matrix in canonical format. Phase "new": they are put into the result, and listed; phase
-"entries": those of the matrix move to where they stand in the result; phase "rows": where rows begin.
+Insert new entries into a matrix in canonical format. Phase "new": put new entries into the result, and list them; phase
+"entries": move the matrix's own entries to where they stand in the result; phase "rows": write where rows begin.
 
 Source        own
 Index space   work-items that stride over places, entries or offsets, or take adjacent ones: `spread` says which

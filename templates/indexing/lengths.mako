@@ -20,7 +20,7 @@ void ${name}(
     const ulong group = get_group_id(0), first = get_local_id(0) * stride;
     const ulong begin = group * tile + first, end = min(n, group * tile + min(tile, first + span));
     long n_outside = 0, n_entries = 0;
-    // A round looks up ${items} rows, so that the rows' loads are in flight together.
+    // A turn of this loop looks up ${items} rows, so that loads of the rows' lengths are in flight together.
     for (ulong i = begin; i < end; i += ${items} * step) {
 % for u in range(items):
         const bool active_${u} = i + ${u} * step < end;
@@ -47,7 +47,7 @@ void ${name}(
     n_outside = group_reduce_add(box, n_outside);
     n_entries = group_reduce_add(box, n_entries);
     if (get_local_id(0) == 0) {
-        // If the sum overflows I, the host sees it in the report, which has 64 bits.
+        // If the sum of row lengths overflows the type I, the host sees it in the report, which has 64 bits.
         sums[group + 1] = (I)n_entries;
         report[2 * group] = n_entries;
         report[2 * group + 1] = n_outside;

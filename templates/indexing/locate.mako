@@ -1,5 +1,5 @@
 <%doc>
-Values are assigned to the entries that a matrix has at places; of a place that is given several times, the last value.
+Assign values to the entries that a sparse matrix has at given places; of a place that is given several times, the last value.
 
 Source        own
 Index space   a work-item for each of n places

@@ -1,5 +1,5 @@
 <%doc>
-Indices from outside as positions along an axis: those below 0 count from its end.
+Turn a caller's indices into positions along an axis: indices below 0 count from the axis's end.
 
 Index space   any number of work-groups; work-item i takes span indices from i * stride on, step apart
 Inputs        listed: integers of any type

@@ -1,6 +1,6 @@
 <%doc>
-Some rows of a matrix, one behind the other, of which there are few: how many entries they have, where each begins in the result,
-and a gather of the entries.
+Select a few rows of a matrix, one behind the other: how many entries the rows have, where each row begins in the result, and a
+gather of the entries.
 
 Each work-group finds where all rows begin for itself, so that none waits for another, and gathers its share of the entries.
 

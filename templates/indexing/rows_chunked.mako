@@ -22,7 +22,7 @@ void ${name}(
         return;
     const I row_begin = part_row[part], row_end = part_row[part + 1], end = part_entry[part + 1];
     I entry = part_entry[part];
-    // The first row of the part may begin before the part.
+    // The first row of a part of the result may begin before the part.
     for (I row = row_begin - (entry < starts[row_begin] ? 1 : 0); row < row_end; ++row) {
         const I piece_end = min(starts[row + 1], end), position = ${"rows[row]" if listed_type else "row"};
         const I distance = indptr[position${" < 0 ? position + n_positions : position" if listed_type else ""}] - starts[row];

@@ -1,5 +1,5 @@
 <%doc>
-The position in the list of each listed column, for a result that has each column once.
+For each column of a matrix its position in a list of selected columns, for a selection that has each column once.
 
 Index space   any number of work-groups; work-item i takes span indices from i * stride on, step apart
 Inputs        column_indices: integers of any type; targets: -1 for each column

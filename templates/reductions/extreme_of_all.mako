@@ -14,7 +14,7 @@ void ${name}(
 {
     if (get_global_id(0) > 0)
         return;
-    // The row of the entry is the last row that begins at or before the entry.
+    // The row of the extreme entry is the last row that begins at or before the entry.
     ulong row = 0, after = n_rows;
     while (after - row > 1) {
         const ulong middle = (row + after) / 2;
@@ -25,7 +25,7 @@ void ${name}(
     }
     places[0] = (long)(row * n_columns) + indices[position[0]];
 
-    // The first row with a place without entry: rows before it are full, and end at multiples of n_columns.
+    // `full` becomes the first row with a place without entry: rows before it are full, and end at multiples of n_columns.
     ulong full = 0;
     after = n_rows;
     while (full < after) {

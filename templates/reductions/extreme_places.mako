@@ -23,7 +23,7 @@ void ${name}(
         else if ((ulong)length >= n_columns || ${beyond})
             places[row] = columns[row];
         else {
-            // The first column without an entry: entry i of the row is in column i for all entries before it.
+            // `missing` becomes the first column without an entry: entry i of the row is in column i for all entries before it.
             I missing = 0, after = length;
             while (missing < after) {
                 const I middle = missing + (after - missing) / 2;

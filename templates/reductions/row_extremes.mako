@@ -1,5 +1,5 @@
 <%doc>
-The largest or smallest value of each row, stored or not, from that of its entries.
+The largest or smallest value of each row, stored or not, from the largest or smallest of the row's entries.
 
 Index space   work-items that stride over the rows, or take adjacent ones: `spread` says which
 Inputs        indptr; extremes: the extreme value of the entries of each row, any value if it has none; n_columns: 0 if only

@@ -1,5 +1,5 @@
 <%doc>
-The entries of X, a dense matrix of any strides, row by row and adjacent.
+Copy the entries of X, a dense matrix of any strides, so that they are adjacent, row by row.
 
 Source        a transposition by tiles in local memory
 Index space   ceil(n_rows / `rows`) * ceil(n_columns / `columns`) work-groups

@@ -1,10 +1,10 @@
 <%doc>
 Y = alpha * A @ X + beta * Y for a dense X of any number of columns and any strides: a team of `lanes` work-items to a part of A,
-whose rows and entries together are as many as those of any other. A work-item keeps the sums of `vectors` vectors of `width`
+whose rows and entries together are as many as another part's. A work-item keeps the sums of `vectors` vectors of `width`
 adjacent columns; it has the loads of `unroll` entries in flight, whatever rows they belong to, or, with an unroll of 1, sums row
 by row. Blocks of lanes * vectors * width columns are teams of their own. A part's sum of a row that an earlier part began goes to
-partial[part_slot[part]]. If `rows` is not 0 each row is a part, and `unroll` entries of it are taken at a time; of more than one,
-so many adjacent rows at most that have the same columns: what is loaded of a row of X then serves all of them. If `exact` a block
+partial[part_slot[part]]. If `rows` is 1 each row is a part, and `unroll` entries of a row are taken at a time; if it is more, a
+part has at most so many adjacent rows, with the same columns: what is loaded of a row of X serves all of them. If `exact` a block
 has all columns, adjacent in X and Y, and rows of X are less than 2^31 values apart.
 
 Source        merge-based SpMM: Yang, Buluc and Owens, Euro-Par 2018, with parts made by partition.mako; rows ending in a team's
@@ -102,7 +102,7 @@ void ${name}(
 % endif
     const I begin = indptr[row];
     const uint n = (uint)(indptr[row + 1] - begin);
-    // own_r is the position of row r's entries behind those of the first row; 0 for a row that the group does not have.
+    // own_r: how far the entries of row r stand behind those of the group's first row; 0 for a row that the group does not have.
     const I own_0 = 0;
 % for r in members[1:]:
     const I own_${r} = ${r} < n_rows ? (I)n * ${r} : 0;
@@ -122,7 +122,7 @@ void ${name}(
     const I begin = part_entry[part], row_end = part_row[part + 1];
     const uint n = (uint)(part_entry[part + 1] - begin);
     I row = part_row[part];
-    // A part begins with the rest of the row that an earlier part began, if there is one.
+    // A part of A begins with the rest of the row that an earlier part began, if there is one.
     bool is_rest = begin < indptr[row];
     if (is_rest)
         --row;
@@ -200,7 +200,7 @@ void ${name}(
 % endfor
 % else:
 
-    // The sums of a row go to y, or to the part's place in partial if an earlier part began the row; then comes the next row.
+    // FLUSH: a row's sums go to y, or to the part's place in partial if an earlier part began the row; then comes the next row.
     #define FLUSH \
         if (is_rest) { \
 % for c in slots:
@@ -219,7 +219,7 @@ void ${name}(
         sum_0_${c} = (TV)ZERO; \
 % endfor
         ++row;
-    // until is the end of the row, counted from the part's first entry, but at most the end of the part.
+    // `until` is the end of the row, counted from the first entry of the part of A, but at most the end of the part.
     uint until = (uint)min(indptr[row + 1] - begin, (I)n);
 % if unroll == 1:
     uint i = 0;

@@ -3,9 +3,9 @@ y[row] = alpha * A[row] @ x + beta * y[row], a work-group to a part: work_group 
 stream, their products staged in local memory, and rows summed from there; a short row by one work-item, a longer one by X.
 A part's sum of a row that an earlier part began goes to partial[part].
 
-Parts are "staged", all their entries; or with "rests": what follows the part's `step` entries is the rest of its last row, of
-which each work-item stages one sum; or "even": work_group * items entries each, whatever rows they cut. Loads of these two need
-not wait for the answer where a part begins and ends: "rests" loads what an earlier part's row takes, too, and leaves it.
+Kinds of parts: "staged", all entries of a part are staged; "rests", what follows a part's first `step` entries is the rest of its
+last row, of which each work-item stages one sum; "even", a part has work_group * items entries, whatever rows it cuts. Loads of
+the last two need not wait to know where a part begins and ends: "rests" loads entries of an earlier part's row, and leaves them.
 
 Source        CSR-Adaptive: Greathouse and Daga, SC 2014 (CSR-Stream), and Daga and Greathouse, HiPC 2015 (its longer rows);
               the parts are made in parallel by partition.mako
@@ -28,8 +28,8 @@ Result        deterministic: a row is summed in the order that the parts give
 #include "lanes_t.cl"
 #include "spmv.cl"
 
-// Bounds, in local memory, of a row's staged products: of its first entry k, and of the entry k behind its last. Rows behind all
-// staged entries are empty.
+// STAGED_FROM(k) and STAGED_TO(k): where a row's staged products begin and end in local memory, for its first entry and end k.
+// Rows that lie behind all staged entries count as empty.
 #define STAGED_FROM(k) ((uint)min(max(k, begin) - ${base}, (I)count))
 #define STAGED_TO(k) ((uint)min((k) - ${base}, (I)count))
 
@@ -62,13 +62,13 @@ void ${name}(
     const I begin = part_entry[part], behind = part_entry[part + 1];
     const I base = step ? (I)(part * step) : begin;
     const uint n_staged = (uint)min(step ? n_entries - base : behind - base, (I)(step ? step : ${capacity}u));
-    // A part is empty if a row that an earlier part began covers it.
+    // A part of A is empty if a row that an earlier part began covers the whole part.
     const uint total = begin < behind ? (uint)(behind - base) : 0, count = min(total, n_staged + ${work_group});
 % else:
     const I begin = part_entry[part];
     const uint count = (uint)(part_entry[part + 1] - begin);
 % endif
-    // A part that begins inside a row sums that row's rest, too. Rows are unsigned, as a step may pass the largest I.
+    // A part of A that begins inside a row sums that row's rest, too. Row numbers are unsigned, as a step may pass the largest I.
     const ${position} row_begin = part_row[part], row_end = part_row[part + 1];
     ${position} row = row_begin - part_cut[part] + me;
 % if early:
@@ -137,7 +137,7 @@ ${stage("me + {} < count")}
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Every lane takes the same number of rounds, as lanes_reduce may have barriers.
+    // Every lane (work-item of a row) takes the same number of turns of this loop, as lanes_reduce may have barriers.
     const uint n = n_longer;
     for (uint i = 0; i < n; i += ${work_group // lanes}) {
         const uint mine = i + me / ${lanes};

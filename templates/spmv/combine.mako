@@ -32,7 +32,7 @@ void ${name}(
     const ulong i = is_long ? (ulong)run * ${long_rows} + row / ${lanes} : n_long + (ulong)(run - n_long_runs) * ${rows} + row;
     const bool active = i < (ulong)(is_long ? n_long : n_cut) && column < n_columns;
     T sum = ZERO;
-    // The loop's stride is a constant, so that several loads are in flight.
+    // The stride of the loop over a row's pieces is a constant, so that several loads are in flight.
     if (active && is_long)
         for (long k = (long)first[i] + lane; k <= last[i]; k += ${lanes})
             sum = ADD(sum, partial[k * n_columns + column]);

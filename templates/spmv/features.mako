@@ -1,6 +1,6 @@
 <%doc>
-Features of a matrix's rows: those of Table I of Hou, Feng and Che, and one that they missed: the histogram of row lengths,
-how unlike neighbouring rows are, and how near columns are to each other.
+Features of a matrix's rows: those of Table I of Hou, Feng and Che, the histogram of row lengths, which they missed, how unlike
+neighbouring rows are, and how near columns are to each other.
 
 Index space   any number of work-groups; those of one work-item, for cores, take neighbouring rows, others stride over them
 Inputs        indptr and indices, valid; no row has 2^48 entries. Rows are counted by class all, or, where there are more than
@@ -50,7 +50,7 @@ void ${name}(
     ulong row = get_global_id(0) * last / size;
 % if index == "int32":
     // The loop takes eight rows at a time, as not all compilers vectorise loops. All rows together have fewer than 2^31 entries.
-    // Squares are two halves, as no function may take or return more than 32 bytes (quirk 2).
+    // Squares of eight row lengths are two halves, as no function may take or return more than 32 bytes (quirk 2).
     int8 eight_least = INT_MAX, eight_most = 0;
     uint8 eight_jumps = 0;
     ulong4 squares_lo = 0, squares_hi = 0;

@@ -48,8 +48,8 @@ void ${name}(
     uint i = low, k = diagonal - low;
     const uint last = min(diagonal + ${items}, n_starts + n_entries);
 
-    // Row 0 is the row that an earlier part began, row r the part's r-th row. The first row that ends here may have begun in an
-    // earlier work-item: its sum waits for the sums of earlier work-items.
+    // Row 0 is the row that an earlier part of A began, row r is the part's r-th row.
+    // The first row that ends in a work-item may have begun in an earlier one: that row's sum waits for earlier work-items' sums.
     const uint row_first = i;
     T sum = ZERO, sum_first = ZERO;
     for (uint step = diagonal; step < last; ++step) {
@@ -65,7 +65,7 @@ void ${name}(
             ++k;
         }
     }
-    // Unfinished sums of work-items that end in the same row are added by distance 1, 2, 4, ...: always in the same order.
+    // Unfinished row sums of work-items that end in the same row are added by distance 1, 2, 4, ...: always in the same order.
     tail[me] = sum;
     tail_row[me] = i;
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -49,14 +49,14 @@ void ${name}(
     const bool active = slot < n_rows;
     const ulong row = active ? slot : 0;
 % endif
-    // There is no early return: every lane takes part in lanes_reduce.
+    // No work-item returns early: every lane (work-item of a row) takes part in lanes_reduce.
     const uint lane = get_local_id(0) % lanes;
-    // Positions of entries are unsigned, as the loop's last step may pass the largest I.
+    // Positions of A's entries are unsigned, as the loop's last step may pass the largest I.
     const ${position} end = active ? indptr[row + 1] : 0;
     ${position} k = active ? indptr[row] + lane : 0;
     T sum = ZERO;
 % if unroll > 1:
-    // A round takes ${unroll} entries, so that the entries' loads are in flight together.
+    // A turn of this loop takes ${unroll} entries of a row, so that the entries' loads are in flight together.
     for (; k + ${unroll - 1} * lanes < end; k += ${unroll} * lanes) {
 % for u in range(unroll):
         const I column_${u} = LOAD_INDEX(indices + k + ${u} * lanes);

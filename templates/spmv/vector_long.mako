@@ -25,11 +25,11 @@ void ${name}(
 % endif
     global const X_VALUE *restrict x = x_base + x_offset;
     const ulong piece = get_group_id(0);
-    // Positions of entries are unsigned, as the loop's last step may pass the largest I.
+    // Positions of A's entries are unsigned, as the loop's last step may pass the largest I.
     const ${position} end = piece_end[piece];
     ${position} k = piece_begin[piece] + get_local_id(0);
     T sum = ZERO;
-    // A round takes ${unroll} entries, so that the entries' loads are in flight together.
+    // A turn of this loop takes ${unroll} entries of a row's piece, so that the entries' loads are in flight together.
     for (; k + ${(unroll - 1) * work_group} < end; k += ${unroll * work_group}) {
 % for u in range(unroll):
         const I column_${u} = LOAD_INDEX(indices + k + ${u * work_group});

@@ -22,7 +22,7 @@ void ${name}(
 % endif
     global I *restrict out_indptr, global I *restrict rows, global V *restrict out)
 {
-    // next[column]: the place of the column's next entry; in the end, the column's end.
+    // next[column]: the place of the column's next entry in the transposed; after all entries, the column's end.
     local uint next[${places}];
 % if work_group == 1:
     for (uint column = 0; column < n_columns; ++column)

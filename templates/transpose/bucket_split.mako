@@ -1,6 +1,6 @@
 <%doc>
-How many entries of each part of a bucket lie in each of its columns, for buckets of several parts: for each part those of the
-parts before it in its run of `run` parts, and for each run all of them.
+How many entries of a bucket of several parts lie in each of the bucket's columns: for each part, the entries of the parts before
+it in its run of parts; for each run, the entries of all its parts.
 
 Source        as bucket_count, a digit lower
 Index space   a work-group for each run of parts of `tile` entries; those beyond the last run do nothing

@@ -1,14 +1,14 @@
 <%doc>
 The transposed of a matrix of symmetric pattern: entry (row, column) of the result stands at (column, row) in A, and is
-found by search. The result has A's own indptr and indices. out[k] is the value, or with `positions` the position, of what is the
+found by search. The result has A's own indptr and indices. out[k] is the value, or with `positions` the position in A, of the
 result's entry k.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   n_parts work-groups; nothing is done where report[0] is 0
 Inputs        a square matrix; part_row, part_entry: n_parts + 1 each, of partition.mako with a row weighing 1, no part over
               `work_group * items`
-Output        report[1]: bit 0 is set where an entry has no mirror image, bit 1 where one's column is not above that of the entry
-              before in its row, as the search takes for granted; with either out is not the transposed
+Output        report[1]: bit 0 is set where an entry has no mirror image, bit 1 where an entry's column is not above that of the
+              entry before in its row, as the search takes for granted; with either bit out is not the transposed
 Local memory  `work_group * items + 1` numbers
 Result        exact
 </%doc>
@@ -32,7 +32,7 @@ void ${name}(
     const uint n_rows = count ? (uint)(part_row[part + 1] - first) : 0;
     tile_stage_rows(starts, n_rows, first, begin, indptr);
 
-    // Loops of one step each over a work-item's entries, so that their loads are in flight together.
+    // Each step has a loop of its own over a work-item's entries, so that the entries' loads are in flight together.
 % for u in range(items):
     const bool active_${u} = me + ${u * work_group} < count;
     const I column_${u} = active_${u} ? indices[begin + (me + ${u * work_group})] : 0;

@@ -26,7 +26,7 @@ void ${name}(
     const I row_begin = part_row[part], row_end = part_row[part + 1], end = part_entry[part + 1];
     I k = part_entry[part];
     uint faults = 0;
-    // The first row of the part may begin before the part.
+    // The first row of a part of the matrix may begin before the part.
     for (I row = row_begin - (k < indptr[row_begin] ? 1 : 0); row < row_end; ++row) {
         const I of_row = indptr[row], next = indptr[row + 1], row_ends = next < end ? next : end;
         for (; k < row_ends; ++k) {

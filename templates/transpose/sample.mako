@@ -1,5 +1,5 @@
 <%doc>
-Do the entries of a sample have mirror images? The cheap question before gather's, which asks it of all entries.
+Whether the entries of a sample have mirror images: a cheap test before gather.mako, which searches the images of all entries.
 
 The sample has an entry of each of `samples` rows, one at random out of each of as many equal ranges of rows; in turn the first,
 the second, ... of its row.

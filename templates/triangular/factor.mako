@@ -46,7 +46,7 @@ void ${name}(
                 if (at < last && indices[at] == inner)
                     sum -= times(before[m], conjugate(before[at]));
             }
-            // The diagonal is the last entry of a row.
+            // The diagonal entry is the last entry of a row of the lower triangle.
             after[k] = column == row ? of_real(sqrt(real_part(sum))) : quotient(sum, before[last - 1]);
 % else:
             for (I m = begin; m < end && indices[m] < min(row, column); ++m) {

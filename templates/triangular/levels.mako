@@ -18,7 +18,7 @@ void ${name}(const I n, global const I *restrict indptr, global const I *restric
 % endif
     const int me = get_local_id(0);
     for (I chunk = 0; chunk < n; chunk += ${work_group}) {
-        // place and before are the places of a row and a column in the order of solution.
+        // `place` and `before` are the places of a row and a column in the order in which a triangular system is solved.
         const I place = chunk + me, row = ${"n - 1 - place" if upper else "place"};
         const I begin = place < n ? indptr[row] : 0, end = place < n ? indptr[row + 1] : 0;
         int own_level = 0;
@@ -29,7 +29,7 @@ void ${name}(const I n, global const I *restrict indptr, global const I *restric
         }
 % if work_group > 1:
         level[me] = own_level;
-        // Levels rise by dependencies on rows of the same chunk, until no level changes.
+        // Levels of rows rise by dependencies on rows of the same chunk, until no level changes.
         int goes_on = 1;
         while (goes_on) {
             barrier(CLK_LOCAL_MEM_FENCE);

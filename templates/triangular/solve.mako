@@ -1,6 +1,6 @@
 <%doc>
-Solve rows of a triangular system, level by level: all that a row needs was solved in levels before. Entries on the other side of
-the diagonal are passed over, and with `unit` those on it.
+Solve rows of a triangular system, level by level: the unknowns that a row needs were solved in levels before. Entries on the
+other side of the diagonal are passed over, and with `unit` entries on the diagonal.
 
 Source        Anderson and Saad, "Solving sparse triangular linear systems on parallel computers"
 Index space   several levels: one work-group; one level: any number. Work-items stride over the rows of a level and the columns

@@ -120,7 +120,7 @@ class Composer:
         return total
 
     def _nearest(self, granularity: int, row_class: int) -> tuple[str, float] | None:
-        """Return the fastest kernel for a class of bins, and its seconds for an entry, at the nearest granularity; None without."""
+        """Return the fastest kernel for a class of bins at the nearest granularity, and its seconds for an entry; else None."""
         granularities = [other for other, number in self.best if number == row_class]
         if not granularities:
             return None

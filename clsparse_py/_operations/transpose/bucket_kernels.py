@@ -150,7 +150,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def skips(self) -> bool:
-        """Whether a bucket kernel's work-groups with nothing to do return before barriers, which CPU devices are not trusted with."""
+        """Whether a bucket kernel's work-groups with nothing to do return before barriers, which is unsafe on CPU devices."""
         return self.portability.match == "ptx"
 
     @property
@@ -185,7 +185,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def legal(self) -> bool:
-        """Whether a bucket kernel's counts fit 16 bits, small matrices' sums a work-group, and exchanges of entries whole parts."""
+        """Whether a bucket kernel's counts fit 16 bits, small matrices' sums a work-group, and entries are exchanged in parts."""
         adds_up = not self.small or self.work_group >= 1 << self.bits
         return (
             adds_up
