@@ -46,7 +46,7 @@ void ${name}(
 ${write_places()}\
 }
 <%def name="write_places()">\
-    // All loads of `unroll` places are in flight before a loaded value is used.
+    // All loads of `unroll` places of a tile are in flight before a loaded value is used.
     for (uint p = me; p < n_places; p += ${unroll * work_group}) {
 % for u in range(unroll):
         const uint at_${u} = min(p + ${u * work_group}, n_places - 1), item_${u} = at_${u} / SPAN, i_${u} = at_${u} - item_${u} * SPAN;

@@ -73,7 +73,7 @@ void ${name}(
     x_base += x_offset + lane * ${items};
     y_base += y_offset + lane * ${items};
 % if by_rows:
-    // Teams behind the last row take this row without entries: lanes of a sub-group take equally many turns, as they exchange.
+    // Teams of lanes behind the last row take that row without entries: a sub-group's lanes exchange sums, so turns are equal.
     const ulong row = get_group_id(0) * ${work_group // lanes}ul + team, of_x = min(row, (ulong)n_rows - 1);
     const ulong begin = indptr[of_x], end = row < (ulong)n_rows ? (ulong)indptr[of_x + 1] : begin;
 % for s in range(steps):
@@ -113,7 +113,7 @@ ${sum_entries(lambda u, s: f"a_{s}", "end", "e")}
             column_of_entry[i] = columns[from + i];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        // All teams of a work-group take equally many turns, as lanes exchange: teams beyond the end repeat the last entry.
+        // All teams of lanes take equally many turns, as lanes exchange sums: teams beyond the end repeat the last entry.
         for (uint turn = 0; turn < count; turn += ${work_group // lanes * entries}) {
             const ulong e = from + turn + team * ${entries};
 % for u in range(entries):

@@ -1,7 +1,7 @@
 <%doc>
 Group adjacent rows into virtual rows of granularity U, and virtual rows into bins by workload: bin floor(entries / U), and the
 last bin for longer ones. Step "histogram": how many virtual rows each bin holds. Step "count": how many virtual rows of each
-list each work-item has. Step "place": write their numbers to the lists, in row order.
+list each work-item has. Step "place": write the virtual rows' numbers to the lists, in row order.
 
 Source        Hou, Feng and Che, Algorithm 2; hybrid binning after Section III-B
 Index space   histogram: any number of work-groups, which stride over virtual rows. count, place: n_chunks work-items (rounded

@@ -27,17 +27,17 @@ Result        deterministic: a row is summed in the order that the chunks and th
 #include "unaligned.cl"
 #include "vectors.cl"
 
-// Prefetch values and columns: their stream begins anew at each row, which defeats the hardware's prefetching.
+// Prefetch A's values and columns: their stream begins anew at each row, which defeats the hardware's prefetching.
 % if ahead:
     #define PREFETCH(k) PREFETCH_LINE(data + (k) + ${ahead}) PREFETCH_LINE(indices + (k) + ${ahead})
 % else:
     #define PREFETCH(k)
 % endif
 % if True in prefetch_options:
-    // Prefetch x, too, if columns lie far apart.
+    // Prefetch entries of x, too, if the columns of A's entries lie far apart.
     #define PREFETCH_X(k) PREFETCH_TO_SECOND(x + indices[(k) + ${x_ahead}])
 % endif
-## No restrict in functions that are inlined: it leaves an intrinsic that Oclgrind lacks (quirk 27).
+## Functions that are inlined do without restrict, which leaves an intrinsic that Oclgrind lacks (quirk 27).
 <% restrict = "restrict " if all else "" %>\
 #define ENTRIES_PARAMETERS \
     ulong k, const ulong end, \
@@ -45,14 +45,14 @@ Result        deterministic: a row is summed in the order that the chunks and th
 #define MATRIX indices, data, x
 #define TERM(k) MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k]))
 
-// always_inline, and AT_MOST in place of min: some compilers make calls of both (quirk 41). Compilers that gather well make better
-// loops of functions that are not inlined.
+// Row sums are always_inline, and AT_MOST stands for min: some compilers make calls of row sums and of min (quirk 41).
+// Compilers that gather well make better loops of row sums that are not inlined.
 #define ROW_SUM ${"" if all else "static inline __attribute__((always_inline)) "}T
 #define AT_MOST(a, b) ((a) < (b) ? (a) : (b))
 
 % for prefetches in prefetch_options:
 <% suffix = "_prefetching" if prefetches else "" %>\
-// The sum of the entries from k to end, one by one${"; prefetches x" if prefetches else ""}.
+// The sum of a row's products with x, of the entries from k to end one by one${"; prefetches x" if prefetches else ""}.
 ROW_SUM row_sum_1${suffix}(ENTRIES_PARAMETERS)
 {
     T sum_0 = ZERO;
@@ -64,7 +64,7 @@ ROW_SUM row_sum_1${suffix}(ENTRIES_PARAMETERS)
 }
 % if not all:
 
-// The sum of the entries from k to end, by four sums.
+// The sum of a row's products with x, of the entries from k to end, by four sums.
 ROW_SUM row_sum_8${suffix}(ENTRIES_PARAMETERS)
 {
     T ${", ".join(f"sum_{i} = ZERO" for i in range(4))};
@@ -111,7 +111,7 @@ ${value}${n} multiply_${n}(const ${value}${n} a, const ${value}${n} b) { return 
     n = min(width, longest)
     parts = range(0, width, n)
 %>
-// The sum of the entries from k to end, by vectors of ${width}; reads, and ignores, entries up to end + ${width - 1}.
+// A row's sum of the entries from k to end, by vectors of ${width}; reads, and ignores, entries up to end + ${width - 1}.
 ROW_SUM row_vectors_${width}${suffix}(ENTRIES_PARAMETERS)
 {
     const ${mask}${n} numbers = (${mask}${n})(${", ".join(str(i) for i in range(n))});
@@ -151,7 +151,7 @@ ROW_SUM row_vectors_${width}${suffix}(ENTRIES_PARAMETERS)
 % endfor
 % endfor
 
-// The sum of a piece of a long row.
+// PIECE_SUM: the sum of products of a piece of a long row, which several chunks share.
 % if all:
     #define PIECE_SUM(k, end) \
         ((end) + ${vector_widths[-1]} <= n_entries ? row_vectors_${vector_widths[-1]}(k, end, MATRIX) : row_sum_1(k, end, MATRIX))
@@ -180,10 +180,10 @@ void ${name}(
         partial[part] = PIECE_SUM(k, end);
         k = end;
     }
-    // Rows before `whole` end in this chunk; its last row may go on in the next chunk.
+    // Rows before `whole` end in this chunk; the chunk's last row may go on in the next chunk.
     const ulong whole = row < row_end && indptr[row_end] > part_end ? row_end - 1 : row_end;
 % if True in prefetch_options:
-    // The columns that the chunk's first entries span.
+    // From `lowest` to `highest`: the columns that the chunk's first entries span.
     const ulong sampled = AT_MOST(k + ${looked_at}, part_end);
     I lowest = k < part_end ? indices[k] : 0, highest = lowest;
     for (ulong j = k; j < sampled; ++j) {
@@ -195,7 +195,7 @@ void ${name}(
 % endif
     const float mean = row < row_end ? (float)(part_end - k) / (row_end - row) : 0;
 % if vector_widths and not all:
-    // Number of the chunk's first rows whose length differs from the length of the row before.
+    // `changes`: how many of the chunk's first rows have another length than the row before.
     const ulong looked_at = AT_MOST(row + ${looked_at}, row_end);
     uint changes = 0;
     for (ulong r = row + 1; r < looked_at; ++r)
@@ -204,7 +204,7 @@ void ${name}(
 % elif all:
     const bool by_vectors = true;
 % endif
-## Rows of columns far apart have loops of their own, so that the others' loops stay as they are.
+## Rows whose columns lie far apart have loops that prefetch x, so that the loops for other rows stay as they are.
 % for prefetches in prefetch_options:
 <%
     where, suffix = (" && far", "_prefetching") if prefetches else ("", "")
@@ -228,7 +228,7 @@ void ${name}(
         }
 % endfor
 % endfor
-## The list of rows is not in every kernel, as its array makes the loops above slower with some compilers.
+## The list of nonempty rows is not in every kernel, as the list's array makes the loops above slower with some compilers.
 % if empty and not scaled:
     if (mean < 1) {
         // In a chunk of mostly empty rows, the other rows are listed without a branch.

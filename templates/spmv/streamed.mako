@@ -59,7 +59,7 @@ ${stage("if (me + {} < count)")}
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Every lane takes the same number of rounds, as lanes_reduce may have barriers.
+    // Every lane (work-item of a row) takes the same number of turns of this loop, as lanes_reduce may have barriers.
     for (uint i = 0; i < n_rounds; ++i) {
         T sum = ZERO;
         for (uint k = from + lane; k < to; k += ${ahead * lanes}) {

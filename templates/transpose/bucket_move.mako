@@ -51,26 +51,26 @@ void ${name}(
     const uint begin = get_group_id(0) * ${tile}u, n_valid = min(n - begin, ${tile}u), end = begin + n_valid;
     const int behind_mine = (int)n_valid - (int)mine, behind_me = (int)n_valid - (int)me;
 
-    // Loads that depend on no other load are issued first.
+    // Loads of the tile's entries, which depend on no other load, are issued first.
 % if not positions:
     global const V *values_here = values + ((ulong)begin + mine);
-    // Values are prefetched here, and loaded once their places are known, so that they take no registers meanwhile.
+    // Values of entries are prefetched here, and loaded once the entries' places are known, so that they take no registers yet.
     if (me * ${line}u < n_valid) {
         PREFETCH_TO_SHARED(values + ((ulong)begin + me * ${line}u))
     }
 % endif
     global const I *columns = indices + ((ulong)begin + mine);
 % for i in range(items):
-    // Positions behind the last entry are padded with the highest digit, which comes last in the tile.
+    // Positions behind the tile's last entry are padded with the highest digit (bucket), which comes last in the tile.
     const I column_${i} = behind_mine > ${i * match_width} ? columns[${i * match_width}] : (I)${digits - 1} << shift;
 % endfor
     const ${row_type} first_row = (${row_type})rows[get_group_id(0)];
-    // No row after last_row begins in this tile.
+    // No row of the matrix after last_row begins in this tile of entries.
     const ${row_type} last_row = (${row_type})(get_group_id(0) + 1 < get_num_groups(0) ? (long)rows[get_group_id(0) + 1] : n_rows - 1);
 
-    // A work-item computes where the entries of its buckets go, for two buckets at a time.
+    // A work-item computes where the entries of its buckets of columns go, for two buckets at a time.
 % if small:
-    // Chunks are few: each work-group adds up their counts by itself, `slices` work-items to a bucket.
+    // Chunks of entries are few: each work-group adds up the chunks' counts by itself, `slices` work-items to a bucket.
     local uint *before = (local uint *)pool, *slice_totals = before + ${work_group};
     {
         uint earlier = 0, total = 0;
@@ -112,7 +112,7 @@ void ${name}(
 % endfor
 % endif
 
-    // The numbers of parts and of runs are written for later launches.
+    // The numbers of each bucket's parts, and of runs of parts, are written for later launches.
 % if skips:
     if (get_group_id(0) == 0)
 % endif
@@ -156,7 +156,7 @@ void ${name}(
 % endfor
     }
 
-    // An entry's row is the last row that begins at or before the entry. Marks are padded, so that no two lanes meet in a bank.
+    // An entry's row is the last one that begins at or before it. Marks of row begins are padded: no two lanes meet in a bank.
     local uint *marks = (local uint *)pool;
     for (uint i = me; i < ${-(-(tile + tile // items) // 4)}; i += ${work_group})
         pool[i] = (ulong2)(0);

@@ -12,7 +12,7 @@ Local memory  `pool_bytes` bytes for exchanged entries, a digit for each, an off
 Result        stable, so deterministic
 </%doc>
 <%def name="ranks(items, digits, teams, pairs, work_group, apart=False)">
-    // Count the digits of each team, and rank entries: an entry's rank is the number of equal digits before it in its team.
+    // Count each team of lanes' digits, and rank entries: an entry's rank is how many equal digits come before it in its team.
     local ushort *counters = (local ushort *)pool;
     local uint *two = (local uint *)pool;
     for (uint i = me; i < ${-(-teams * digits // 8)}; i += ${work_group})
@@ -23,7 +23,7 @@ Result        stable, so deterministic
     uint to_${i} = digit_${i};
 % endfor
 % if apart:
-    // Buckets are seldom full: teams without entries skip the ranking, and all steps that depend on ranks.
+    // Buckets of columns are seldom full: teams of lanes without entries skip the ranking, and all steps that depend on ranks.
     const bool are_there = lanes_any(behind_mine > 0);
     if (are_there)
 % endif
@@ -150,7 +150,7 @@ void ${name}(
     global const V *values_here = moved_values + ((ulong)begin + mine);
 % endif
 % for i in range(items):
-    // Positions behind the last entry are padded with the highest digit, which comes last in the tile.
+    // Positions behind the tile's last entry are padded with the highest digit (column), which comes last in the tile.
     const W word_${i} = behind_mine > ${i * match_width} ? WORD_OF(words_here[${i * match_width}]) : (W)${digits - 1} << row_bits;
 % endfor
 % if not record:
@@ -163,7 +163,7 @@ void ${name}(
     const bool has_${i} = digit_of_mine_${i} < ${digits};
     uint next_${i} = begin, second_${i} = begin;
 % endfor
-    // For a bucket of several parts: the entries of each column in the parts before this part, and in all parts.
+    // For a bucket of several parts each column's entries are counted, in the parts before this part and in all parts.
     const uint n_parts = bounds[n_buckets + 2 + bucket] - parts_before;
     const bool several = active && !whole, counts = several${"" if small else f" && n_parts <= {alone}"};
 % if skips:
@@ -254,7 +254,7 @@ void ${name}(
 ${ranks(items, digits, teams, pairs, work_group, apart)}
 % for i in range(pairs):
     if (has_${i}) {
-        // A bucket that is one part keeps its place.
+        // A bucket of columns that is one part keeps its place in the arrays of entries.
         offset[digit_of_mine_${i}] = next_${i} - (whole ? 0 : start_${i});
         offset[digit_of_mine_${i} + 1] = second_${i} - (whole ? 0 : start_${i} + first_${i});
         const long column = ((long)bucket << ${bits}) + digit_of_mine_${i};
