@@ -584,7 +584,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _values_as_row(self) -> csr_array:
         """Return a matrix of one row with the array's stored values, for operations that read values alone."""
         self._require_valid()
-        # The structure's arrays only have the right number of entries: operations on values alone never read the structure.
+        # Operations on values alone never read the structure, whose `indices` only has the right number of entries.
         indices, shape = self._coords[-1], (1, max(1, math.prod(self._shape)))
         structure = Structure.canonical(self._queue, shape, indices, indices)
         return csr_array.assembled(structure, self._data)

@@ -260,7 +260,7 @@ def _report(path: Path, why: str) -> None:
 
 
 def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
-    """Return the sort key of a profile for a device: the same device, kin by size, its type, the default; None if unsuitable."""
+    """Return the sort key of a profile for a device: same device, kindred one by size, same type, default; None if unsuitable."""
     made_for = profile.device
     if made_for["type"] != device.type:
         return (3,) if profile.shipped and profile.name == _DEFAULT else None
@@ -268,7 +268,7 @@ def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
         return (0,)
     if "name" not in made_for:
         return (2,)
-    # Devices of one vendor are kin; CPU devices of one platform are, as the compiler of the OpenCL runtime decides their speed.
+    # Devices of one vendor are kindred, but CPU devices those of one OpenCL platform, as its compiler decides their speed.
     kin = made_for["platform"] == device.platform if device.lanes_are_loops else made_for["vendor"] == device.vendor
     return (1, abs(math.log(made_for["compute_units"] / device.compute_units))) if kin else None
 
