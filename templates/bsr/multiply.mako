@@ -96,7 +96,7 @@ void ${name}(
 % endif
         }
 % if lanes:
-        // The next block's products are added to the sums that this block left.
+        // The products of A's next block are added to the sums that this block of A left in C.
         barrier(CLK_GLOBAL_MEM_FENCE);
 % endif
     }

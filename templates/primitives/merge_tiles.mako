@@ -35,7 +35,7 @@ void ${name}(
     const Segment s = segment_at(RUN_ARRAYS bounds, tile_segment[tile]);
     const int step = step_in(s, round, n_rounds);
     const long number = (long)tile - tile_first[tile], begin = s.begin + number * TILE, end = min(begin + TILE, s.end);
-    // No early return for a tile that takes no part: the work-group goes on to the barriers.
+    // A work-group whose tile takes no part in the merge round does not return early: it goes on to the barriers.
     const uint n_outputs = step < 0 ? 0 : (uint)(end - begin);
 % if has_runs:
     const bool from_x = step == 0 && !s.cut;
@@ -52,8 +52,8 @@ void ${name}(
     const long first_run = number;
 % endif
 
-    // The tile's outputs are n_a elements from a_begin on, then elements from b_begin on up to n_ab, then, if the tile ends within
-    // another pair of runs than it begins in, elements of the second run of that pair. The two pairs are first and last.
+    // The tile's outputs are n_a elements from a_begin on, then elements from b_begin on, n_ab elements together.
+    // If the tile ends in another pair of runs (`last`) than it begins in (`first`), elements of that pair's second run follow.
     Pair first = {0, 0, 0}, last = {0, 0, 0};
     long a_begin = 0, b_begin = 0, a_end = 0, last_b = 0, last_run = s.n_runs - 1;
     uint n_a = 0, n_ab = n_outputs;
@@ -94,13 +94,13 @@ void ${name}(
 % endif
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Merge: origin becomes the places in local memory of this work-item's outputs.
+    // Merge: `origin` becomes the place in local memory from which each output element of this work-item comes.
     uint a = 0, a_last = 0, b = 0, b_last = 0, pair_last = 0;
     K key_a = 0, key_b = 0;
     const uint out_last = min(me * ${items} + ${items}, n_outputs);
     for (uint out = me * ${items}; out < out_last; ++out) {
         if (out >= pair_last) {
-            // Find the pair of this output, the pair's elements in the tile, and the split of the pair's merge at the output.
+            // Find the pair of runs of this output element, the pair's elements in the tile, and the split of its merge there.
             const long position = begin + out;
             Pair p = first;
             if (position >= last.begin)

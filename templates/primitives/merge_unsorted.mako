@@ -18,7 +18,7 @@ void ${name}(
         if (k > 0)
             falls += keys[k] < keys[k - 1];
     for (long run = get_global_id(0); run < n_runs; run += get_global_size(0)) {
-## The condition begins with whether the run is empty: quirk 22.
+## The condition below tests first whether the run of keys is empty (quirk 22).
         const I begin = run_ptr[run];
         if (run_ptr[run + 1] > begin && begin > 0 && begin < n)
             falls -= keys[begin] < keys[begin - 1];

@@ -30,7 +30,7 @@ Result        stable, so deterministic
     moved_type = result if from_keys else word
 %>
 % if source == "rows" or lower_keys:
-// The first of n ascending offsets that is not below a position.
+// The index of the first of n ascending offsets that is not below a position.
 long lower_bound(global const I *offsets, const long n, const long position)
 {
     long low = 0, high = n;
@@ -79,16 +79,16 @@ void ${name}(
     local uint box[${work_group}];
     const uint me = get_local_id(0), lane = me % ${match_width}, team = me / ${match_width};
     const ${word} flipped = (${word})flip;
-    // A team of lanes has adjacent entries; a step takes an entry for each lane.
+    // A team, a group of lanes that compare digits, has adjacent entries; a step takes an entry for each lane.
     const uint mine = team * ${match_width * items} + lane;
     const ulong begin = (ulong)get_group_id(0) * ${tile};
     const I end = (I)min(begin + ${tile}, n);
     const uint n_valid = (uint)(end - begin);
     const int behind_mine = (int)n_valid - (int)mine, behind_me = (int)n_valid - (int)me;
 
-    // A work-item computes the places of the entries of its digits, two digits at a time.
+    // A work-item computes the places, in the sorted array, of the entries with its own digits, two digits at a time.
 % if few:
-    // Tiles are few: a work-group adds up the counts of all, `slices` work-items to a digit.
+    // As tiles are few, a work-group adds up the digit counts of all tiles, `slices` work-items to a digit.
     local I *earlier = (local I *)pool, *together = earlier + ${slices * digits};
     for (uint at = me; at < ${slices * digits}; at += ${work_group}) {
         I before = 0, sum = 0;
@@ -141,7 +141,7 @@ void ${name}(
 % endif
 % endfor
 
-    // Entries of lower digits come first.
+    // Entries of lower digits come first: the number of these entries is added to the places.
     {
         I lower_digits = ${" + ".join(f"all_{i} + all_second_{i}" for i in range(pairs))};
         lower_digits = (I)${"group_scan_add_long((local ulong *)pool" if wide else "group_scan_add(box"}, lower_digits);
@@ -153,7 +153,7 @@ void ${name}(
     }
 
 % if source == "rows":
-    // The row of each entry: the last row that begins at or before it. Marks are padded, so that no two lanes meet in a bank.
+    // The row of an entry is the last row that begins at or before the entry. Marks are padded: no two lanes meet in a bank.
     local uint *marks = (local uint *)pool;
     const long first_row = lower_bound(indptr, n_rows, begin + 1) - 1;
     for (uint i = me; i < ${tile + tile // items}; i += ${work_group})
@@ -189,13 +189,13 @@ void ${name}(
 % endfor
 % endif
 
-    // Count the digits of each team, and the equal digits before each entry in its team.
+    // Count the digits of each team of lanes, and for each entry the equal digits before the entry in its team.
     local ushort *counters = (local ushort *)pool;
     local uint *two = (local uint *)pool;
     for (uint i = me; i < ${-(-teams * digits // 8)}; i += ${work_group})
         pool[i] = (ulong2)(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    // The digit of an entry, and in higher bits the entry's rank.
+    // `to` holds the digit of an entry, and in its higher bits the entry's rank among equal digits.
 % for i in range(items):
     uint to_${i} = (uint)((word_${i} ^ flipped) >> shift) & ${digits - 1};
     {
@@ -210,7 +210,7 @@ void ${name}(
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // The first place of each digit of each team in the tile: two digits at a time, as the counts of a tile fit in 16 bits.
+    // The first place in the tile of each digit of each team of lanes: two digits at a time, as a tile's counts fit in 16 bits.
     uint start = 0;
 % for i in range(pairs):
     uint total_${i} = 0;
@@ -301,7 +301,7 @@ void ${name}(
 % endif
 % if first and pointers:
 
-    // The first entry of a digit is at the place that its first tile has.
+    // The first entry with a digit gets the first place that the first tile of all has for that digit.
     if (get_group_id(0) == 0) {
         for (uint d = me; d < ${digits} && d < n_keys; d += ${work_group})
             pointers[d] = offset[d] + local_start[d];
@@ -310,7 +310,7 @@ void ${name}(
     }
 % elif lower_keys:
 
-    // The first entry of a key: the place of an entry with this digit that stood at the first entry of the lower key.
+    // A key's first entry gets the place of the first entry with this digit that stood at or behind the lower key's first entry.
     long low = lower_bound(lower, n_lower, begin);
     const long low_end = end == (I)n ? n_lower : lower_bound(lower, n_lower, end);
     local ushort *place_at = (local ushort *)pool;

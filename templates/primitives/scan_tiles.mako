@@ -50,7 +50,7 @@ void ${name}(
     }
 % endif
     const ulong begin = (ulong)get_group_id(0) * ${work_group * items} + me;
-    // All loads are in flight before the first is used.
+    // All loads of a work-item's entries are in flight before the first loaded entry is used.
     if (begin - me + ${work_group * items} <= n) {
 % for i in range(items):
         const T x_${i} = LOAD(source, begin + ${i * work_group});

@@ -113,7 +113,7 @@ void ${name}(
 % endfor
     }
 % else:
-    // The count of each class in all work-groups, and in earlier work-groups: a work-item sums some of a class's counts.
+    // The segments of each length class in all, and in earlier work-groups: a work-item adds up some of a class's counts.
     SHARED long class_totals[${columns * n_classes}], before[${columns * n_classes}], starts[${n_classes + 1}];
     for (uint i = me; i < ${columns * n_classes}; i += ${work_group}) {
         long sum = 0, sum_before = 0;

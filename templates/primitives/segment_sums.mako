@@ -51,7 +51,8 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
     const ulong first = bounds[0], after = bounds[1];
     const I begin = (I)(part * ${step} - first), end = (I)(min((part + 1) * ${step}, weight) - after);
-    // All loads are in flight before the first is used. Sums are then made from local memory, where a long segment is cheap.
+    // All loads of a work-item's entries are in flight before the first loaded entry is used.
+    // Sums of segments are then made from local memory, where a long segment is cheap.
 % for i in range(items):
     const T x_${i} = begin + (I)(me + ${i * work_group}) < end ? LOAD(source, (ulong)(begin + (I)(me + ${i * work_group}))) : ZERO;
 % endfor
@@ -64,7 +65,7 @@ void ${name}(
         if (part == get_num_groups(0) - 1)
             cuts[part + 1] = after;
     }
-    // A segment is summed by as many lanes as the mean segment has entries, so that neighbours read adjacent entries.
+    // A segment is summed by as many lanes as the mean segment has entries, so that neighbouring lanes read adjacent entries.
     uint lanes = 1;
     while (lanes < ${lanes} && lanes * 2 * (after - first) <= (ulong)(end - begin))
         lanes *= 2;
@@ -103,7 +104,7 @@ void ${name}(
         }
     }
 % if not whole:
-    // Sum the rest of a segment that an earlier part began.
+    // Sum the entries, in this part, of a segment that began in an earlier part.
     const I rest = first < after ? segment_ptr[first] : end;
     T sum = ZERO;
     for (I i = (I)me; i < rest - begin; i += ${work_group})

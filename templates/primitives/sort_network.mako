@@ -20,7 +20,7 @@ Result        stable, so deterministic
 <%
     every = range(registers)
 %>
-// Keys as unsigned words in the same order, and back.
+// WORD_OF and KEY_OF turn a key into an unsigned word, in the same order as keys, and back.
 #define WORD_OF(key) ${f"(as_{unsigned}(key) ^ {flip})" if flip else "(key)"}
 #define KEY_OF(word) ${f"as_{key}(({unsigned})((word) ^ {flip}))" if flip else f"({key})(word)"}
 #define WORD T
@@ -45,7 +45,7 @@ void ${name}(
     long begin = 0;
     uint length = 0;
 % if ranges == "segments":
-    // The list of this work-group, and the number of lanes that sort a segment of the list.
+    // The list of segments (length class) of this work-group, and the number of lanes that sort a segment of that list.
     const long group = get_group_id(0);
     uint bin = 0;
 % for i in range(1, bins):
@@ -54,7 +54,7 @@ void ${name}(
     const uint bits = ${min_lanes.bit_length() - 1} + bin;
     const long in_list = group - plan[groups_at + bin], slot = (in_list << (${work_group.bit_length() - 1} - bits)) + (me >> bits);
     const long list_begin = plan[lists_at + bin], n_listed = plan[lists_at + bin + 1] - list_begin;
-    // No lanes sort if no segment is left for the work-group; there is no early return, as there are barriers.
+    // No lanes sort if no segment is left for the work-group, which does not return early, as there are barriers.
     const uint lanes = (in_list << (${work_group.bit_length() - 1} - bits)) < n_listed ? 1u << bits : 0;
     const uint lane = me & ((1u << bits) - 1), team = me >> bits, stride = 1u << bits;
     if (slot < n_listed) {
@@ -73,7 +73,7 @@ void ${name}(
         to_spare = s.rounds % 2;
     }
 % endif
-    // Places behind the end of a range get the largest word, which comes last.
+    // Places behind the end of a segment or tile get the largest word, which comes last.
 % for i in every:
     const uint at_${i} = ${i} * stride + lane;
 % if packed:
@@ -88,7 +88,7 @@ void ${name}(
 
 ${network(registers, lanes, lane_width, work_group, places)}\
 
-    // Elements are written by way of local memory, so that adjacent lanes write adjacent elements.
+    // Sorted elements are written by way of local memory, so that adjacent lanes write adjacent elements.
     const uint of_team = team * stride * ${registers + 1};
 % for i in every:
     box[of_team + lane * ${registers + 1} + ${i}] = word_${i};
@@ -105,7 +105,7 @@ ${network(registers, lanes, lane_width, work_group, places)}\
 <% place = f"(uint)box[slot_{i}]" if packed else f"place_box[slot_{i}]" %>\
     const V value_${i} = at_${i} < length ? x_values[begin + ${place}] : (V)(0);
 % endfor
-    // target may be x: all is read before anything is written.
+    // The array target may be x: all elements are read before any element is written.
     barrier(CLK_GLOBAL_MEM_FENCE);
 % endif
 % if ranges == "tiles":
@@ -133,8 +133,8 @@ ${network(registers, lanes, lane_width, work_group, places)}\
 ## apart than lane_width exchange through local WORD box[registers * work_group], and place_box: the whole work-group takes part.
 ## Variables: me, the local number; lane, of `lanes`, which may be fewer at run time, or none where a work-group has nothing to sort.
 <%def name="comparators(places)">\
-// ORDER(i, j): puts two elements of a lane in ascending order. PICK(i, ...): keeps, of a lane's element and another lane's, the lesser
-// if `lower` is true, else the greater.
+// ORDER(i, j): puts two elements of a lane in ascending order.
+// PICK(i, ...): keeps, of a lane's element and another lane's, the lesser if `lower` is true, else the greater.
 % if places:
 #define ORDER(i, j) { \
     const bool swap = word_##i > word_##j || (word_##i == word_##j && place_##i > place_##j); \
@@ -191,7 +191,7 @@ ${network(registers, lanes, lane_width, work_group, places)}\
 % endfor
     }
 % if min(lanes, lane_width) > 1:
-    // Merge sorted lanes two by two, four by four, and so on.
+    // Merge the sorted elements of lanes: of two lanes, then of four, and so on.
     for (uint width = 1; width < min(lanes, ${lane_width}u); width *= 2) {
         bool lower = !(lane & width);
 % for i in range(registers // 2):
@@ -207,8 +207,8 @@ ${within_lanes(registers)}\
     }
 % endif
 % if lanes > lane_width:
-    // Sorted lanes are merged further, by way of local memory if the lanes of a pair are too far apart for an exchange. The number of
-    // turns is the same in all work-groups: the one for the most lanes.
+    // Sorted lanes are merged further, by way of local memory if the lanes of a pair are too far apart for an exchange.
+    // The number of turns of this merge is the same in all work-groups: the number that the most lanes take.
     uint width = ${lane_width}, far = ${lane_width};
     bool mirrored = true;
     for (uint turn = 0; turn < ${sum(range(1, (lanes // lane_width).bit_length()))}; ++turn) {
