@@ -128,10 +128,11 @@ ${network(registers, lanes, lane_width, work_group, places)}\
     def powers_below(n):
         return [1 << i for i in reversed(range(n.bit_length() - 1))]
 %>\
-## The network, for other templates too. It sorts WORDs, word_0 to word_(registers - 1) of each of `lanes` lanes, the first ones of the
-## first lane; with places, a uint place_i beside each decides between equal ones. WORD_XOR(x, mask): of lanes_xor.cl. Lanes further
-## apart than lane_width exchange through local WORD box[registers * work_group], and place_box: the whole work-group takes part.
-## Variables: me, the local number; lane, of `lanes`, which may be fewer at run time, or none where a work-group has nothing to sort.
+## The sorting network, for other templates too: it sorts WORDs, word_0 to word_(registers - 1) of each of `lanes` lanes.
+## With places, a uint place_i beside each word decides between equal words. WORD_XOR(x, mask): as lanes_xor of lanes_xor.cl.
+## Lanes further apart than lane_width exchange words through local WORD box[registers * work_group], places through place_box:
+## the whole work-group takes part in such an exchange.
+## Variables: me, the local number; lane, of `lanes`, which may be fewer at run time, or none if a work-group has nothing to sort.
 <%def name="comparators(places)">\
 // ORDER(i, j): puts two elements of a lane in ascending order.
 // PICK(i, ...): keeps, of a lane's element and another lane's, the lesser if `lower` is true, else the greater.
