@@ -14,7 +14,7 @@ void ${name}(
     global const C_INDEX *restrict indptr, global C_INDEX *restrict c_indices, global T *restrict c_data)
 {
     const uint begin = get_group_id(0) * ${tile}, end = min(begin + ${tile}, nnz);
-    // Two binary searches at a time: the last row at or before the tile's first entry, and the last row before the tile's end.
+    // Two binary searches at a time: the last row of C at or before the tile's first entry, and the last before the tile's end.
     uint first = 0, last = 0;
     for (uint step = n_rows > 1 ? 1u << (31 - clz(n_rows - 1)) : 0; step; step /= 2) {
         if (first + step < n_rows && (uint)indptr[first + step] <= begin)
@@ -23,7 +23,7 @@ void ${name}(
             last += step;
     }
     const uint stride = last > first ? 1u << (31 - clz(last - first)) : 0;
-    // A work-item moves several entries at a time, so that their loads do not wait for one another.
+    // A work-item moves several entries of C at a time, so that no load waits for another.
     for (uint entry = begin + get_local_id(0); entry < end; entry += ${items * work_group}) {
         uint ${", ".join(f"row_{u} = first" for u in range(items))};
         for (uint step = stride; step; step /= 2) {

@@ -25,11 +25,11 @@ typedef ushort PLACE;
 % endif
 
 % if not values_only:
-// Set low and high to the least low and the greatest high of the team's lanes; the boxes hold a column for each lane.
+// Set low and high to the least low and the greatest high column of the lanes of a row; lows and highs hold a column for each.
 void team_range(local COLUMN *lows, local COLUMN *highs, COLUMN *low, COLUMN *high)
 {
     const uint lane = get_local_id(0) % TEAM;
-    // A lane takes the columns of the lane that is step lanes on, in a ring: to take columns twice does no harm.
+    // A lane takes the low and high columns of the lane that is `step` lanes on, in a ring: to take columns twice does no harm.
     for (uint step = 1; step < TEAM; step *= 2) {
         const uint other = (lane + step) % TEAM;
         lows[lane] = *low;
@@ -81,9 +81,9 @@ ${indent}    }
 % endfor
 ${indent}}
 </%def>\
-## Add rows of B in pieces: begin_pieces starts the loads of the first pieces, add_pieces adds all pieces. Row k of the n rows of B has
-## lengths[k] entries from begins[k] on, and the factor factors[k] of A; an empty row behind the last one ends the loading. sums and
-## present begin at column start; ahead pieces are in flight.
+## Add rows of B in pieces: begin_pieces starts the loads of the first pieces, add_pieces adds all pieces.
+## Row k of the n rows of B has lengths[k] entries from begins[k] on, and the factor factors[k] of A; an empty row behind the
+## last one ends the loading. The arrays sums and present begin at column start; ahead pieces are in flight.
 <%def name="begin_pieces(ahead, indent)">\
 ${indent}uint k = 0, remaining = lengths[0], next_length;
 ${indent}I at = begins[0] + (I)lane, next_begin;
@@ -118,8 +118,8 @@ ${indent}    team_sync();
 % endfor
 ${indent}}
 </%def>\
-## Start the loads of a piece, and advance to the next: row k of B has `remaining` entries that are not loaded, the first one of this
-## lane at position `at`. Branch-free, as all lanes wait for each branch. A column of -1 is none.
+## Start the loads of a piece, and advance to the next piece: row k of B has `remaining` entries that are not loaded, the first
+## one of this lane at position `at`. Branch-free, as all lanes wait for each branch. A column of -1 is none.
 <%def name="load_piece(u, indent)">\
 ${indent}k_${u} = k;
 ${indent}column_${u} = (I)-1;
@@ -142,7 +142,7 @@ void ${name}(SPGEMM_PARAMETERS)
     local I all_begins[${teams * (entries + 1)}];
     local ushort all_lengths[${teams * (entries + 1)}];
 % if not values_only:
-    // Flags of columns, 1 if the row has the column: a byte each, sixteen to a uint4.
+    // Flags of the columns of C, 1 if the row has the column: a byte each, sixteen to a uint4.
     local uint4 all_flags[${teams * columns // 16}];
     local uint boxes[${work_group}];
     local COLUMN all_lows[${work_group}], all_highs[${work_group}];
@@ -170,7 +170,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const COLUMN low = n_columns ? (COLUMN)c_indices[place] : 0, high = n_columns ? (COLUMN)c_indices[place + n_columns - 1] : 0;
 % else:
     COLUMN low = NO_COLUMN, high = 0;
-    // Parts of A's row are staged backwards, so that the first part is in local memory at the end.
+    // Parts of A's row are loaded into local memory from last to first, so that the first part is there at the end.
     for (uint part = (length + ${entries - 1}) / ${entries} * ${entries}; part > 0;) {
         part -= ${entries};
         const uint n = min(length - part, ${entries}u);
@@ -188,14 +188,14 @@ ${stage(False, " " * 12)}\
 % else:
 ${stage(False, " " * 8)}\
 % endif
-        // A row without entries follows the last row of B: loads end there.
+        // A row of B without entries follows the last row of B in local memory: the loads of rows of B end there.
         if (lane == 0) {
             begins[n] = 0;
             lengths[n] = 0;
         }
         team_sync();
 ${begin_pieces(ahead, " " * 8)}\
-        // The first loads of B are in flight here.
+        // The first loads of rows of B are in flight while flags and sums are cleared here.
         if (part == 0) {
 % if values_only:
             const bool empty = n_columns == 0;
@@ -221,7 +221,7 @@ ${add_pieces(ahead, " " * 8)}\
     uint count = 0;
     for (uint i = lane; i < 2 * n_words; i += ${lanes})
         count += popcount(flags[i].x) + popcount(flags[i].y) + popcount(flags[i].z) + popcount(flags[i].w);
-    // The scan adds up the counts of the lanes in their order: the last lane has the total.
+    // The scan adds up the lanes' counts of entries of C in the order of lanes: the last lane has the number of the row.
     count += team_scan(box, count);
     if (active && lane == ${lanes - 1})
         counts[row] = count;
@@ -240,7 +240,7 @@ ${add_pieces(ahead, " " * 8)}\
     local PLACE *const ranks = all_ranks + team * ${columns // 32 + 1};
     for (uint i = lane; i < n_words; i += ${lanes}) {
         const uint word = flags_word(flags, i);
-        // The word of bits overwrites the flags that it was made of, as no other lane reads these flags.
+        // The word of bits overwrites the flags of columns that it was made of, as no other lane reads them.
         flags[2 * i].x = word;
         ranks[i] = (PLACE)popcount(word);
     }

@@ -23,11 +23,11 @@ typedef ushort PLACE;
 #include "byte_flags.cl"
 % endif
 
-// Return the least x of the team's lanes.
+// Return the least of the columns x that the lanes of a row have.
 COLUMN team_min(local COLUMN *box, COLUMN x)
 {
     const uint lane = get_local_id(0) % TEAM;
-    // The minimum of all x: a lane takes the smaller of its x and that of the lane step lanes on, in a ring; repeats do no harm.
+    // A lane takes the smaller of its column x and that of the lane `step` lanes on, in a ring; repeats do no harm.
     for (uint step = 1; step < TEAM; step *= 2) {
         box[lane] = x;
         team_sync();
@@ -37,7 +37,7 @@ COLUMN team_min(local COLUMN *box, COLUMN x)
     return x;
 }
 
-// Return the position in low to high - 1 of the first column that is x or greater; high if no column is.
+// Define a binary search: return the first position from low to high - 1 whose column is at least x; high if there is none.
 #define DEFINE_REACH(NAME, TYPE, AT) \
     AT NAME(global const TYPE *restrict columns, AT low, AT high, const COLUMN x) \
     { \
@@ -74,7 +74,7 @@ void ${name}(
 % if not symbolic:
     local T sums[${columns}], factors[${entries}];
 % if not values_only:
-    // The columns of the row among the ${32 * lanes} columns that ${lanes} words of flags stand for.
+    // listed: the columns of the row of C among the ${32 * lanes} columns that ${lanes} words of flags stand for.
     local ushort listed[${32 * lanes}];
 % endif
 % endif
@@ -169,7 +169,7 @@ ${spans.add_pieces(ahead, " " * 12)}\
         team_sync();
     }
 % if symbolic:
-    // The scan adds up the counts of the lanes in their order: the last lane has the total.
+    // The scan adds up the lanes' counts of entries of C in the order of lanes: the last lane has the number of the row.
     count += team_scan(box, count);
     if (lane == ${lanes - 1})
         counts[n_parts > 1 ? get_group_id(0) : row] = count;

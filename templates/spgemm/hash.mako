@@ -21,7 +21,7 @@ typedef ushort PLACE;
 #include "add_${"ordered" if ordered else "atomic"}.cl"
 % endif
 
-// Return the slot of a column, which is inserted if it is new; the table always has room for a new column.
+// Return the slot of a column in a row's hash table; a new column is inserted, for which the table always has room.
 uint insert(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
 {
     for (uint slot = column * 2654435769u >> shift;; slot = (slot + 1) & last) {
@@ -54,7 +54,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const C_INDEX place = active ? c_indptr[row] : 0;
     uint n = active ? (uint)(c_indptr[row + 1] - place) : 0;
 % if slots < products:
-    // Rows of more columns than slots are left to other kernels.
+    // Rows of C with more columns than the hash table has slots are left to other kernels.
     if (n > ${slots}) {
         active = false;
         n = 0;
@@ -69,7 +69,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint shift = ${32 - bits}, size = ${slots};
 % else:
     local T *const sums = all_sums + team * ${slots};
-    // Twice as many slots as a row has columns of C are enough for the row, however many products it has.
+    // Twice as many slots of the hash table as a row has entries of C are enough for the row, however many products it has.
     const uint shift = max(clz((2 * n - 1) | 1u), ${32 - bits}u), size = 1u << (32 - shift);
 % endif
     for (uint i = lane; i < size; i += ${lanes}) {

@@ -28,7 +28,7 @@ void ${name}(
     const uint begin = tile_products[tile], n_products = tile_products[tile + 1] - begin, base = tile_bases[tile];
     const bool over = n_products > ${work_group * items};
     const uint n = over ? begins[end - 1] : n_products, n_entries = end - first_entry - over;
-    // All loads of positions, and then all loads of factors, are in flight before the first one is used.
+    // All loads of positions in A and B, and then all loads of factors, are in flight before the first one is used.
 % for u in range(items):
     const uint i_${u} = me + ${u * work_group};
     uint a_${u} = base, b_${u} = 0;

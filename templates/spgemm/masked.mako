@@ -20,7 +20,7 @@ typedef uint PLACE;
 #include "row_of.cl"
 #define NO_COLUMN UINT_MAX
 
-// Return the slot of a column in the hash table, or the free slot at which the search for the column ends.
+// Return the slot of a column in the hash table of the mask's columns, or the free slot where the search for the column ends.
 uint slot_of(local const uint *table, const uint last, const uint shift, const uint column)
 {
     uint slot = column * 2654435769u >> shift;

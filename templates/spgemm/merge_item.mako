@@ -26,7 +26,7 @@ void ${name}(SPGEMM_PARAMETERS)
     HEADS_IN_LOCAL_MEMORY
     const uint me = get_local_id(0), lane = 0;
     const ulong slot = get_global_id(0);
-    // Work-items without a row go on: the write of staged entries has a barrier.
+    // Work-items without a row of C go on, as the write of staged entries of C has a barrier.
     const bool active = slot < n_rows;
     const ulong row = active ? SPGEMM_ROW(slot) : 0;
     const I begin = active ? a_indptr[row] : 0;

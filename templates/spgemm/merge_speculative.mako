@@ -33,15 +33,15 @@ void ${name}(SPGEMM_PARAMETERS, global uint *restrict sums, const uint n_sums, c
 {
     HEADS_IN_LOCAL_MEMORY
     const uint me = get_local_id(0);
-    // box has a word of each work-item: products (bits 0-12), length of A's row (13-25), 1 if the row has no products (26), 1 if
-    // the choice was wrong (27). The other variables are totals of the work-group.
+    // box: a word of each work-item: products (bits 0-12), length of A's row (13-25), row is empty (26), row suits not (27).
+    // entries_box: the entries of C of each work-item's row. Other local variables are totals of the work-group.
     local uint box[${work_group}], entries_box[${work_group}], longest, group_products, group_entries, n_empty, any_wrong;
     if (get_local_id(0) == 0)
         longest = group_products = group_entries = n_empty = any_wrong = 0;
     global uint *const report = sums + n_sums + 1;
     const uint lane = get_local_id(0) % TEAM;
     const ulong slot = get_global_id(0) / TEAM;
-    // Lanes without a row go on: every lane takes part in exchanges and barriers.
+    // Lanes without a row of C go on, as every lane takes part in exchanges and barriers.
     const bool active = slot < n_rows && !*(volatile global uint *)report;
     const ulong row = active ? SPGEMM_ROW(slot) : 0;
     const I begin = active ? a_indptr[row] : 0;
@@ -72,7 +72,7 @@ ${team.count_columns(min(lanes, 4))}\
     box[get_local_id(0)] = (uint)(active && wrong) << 27 | (uint)empty << 26 | min(length, 8191u) << 13 | n_products;
     entries_box[get_local_id(0)] = active && lane == 0 ? count : 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    // One work-item in sixteen adds up the words of sixteen work-items.
+    // One work-item in sixteen adds up what sixteen work-items found: products, entries, lengths, empty rows.
     if (get_local_id(0) % 16 == 0) {
         uint sub_products = 0, sub_entries = 0, sub_longest = 0, sub_empty = 0, sub_wrong = 0;
         for (uint i = get_local_id(0); i < min((uint)get_local_id(0) + 16, ${work_group}u); ++i) {

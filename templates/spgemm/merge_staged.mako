@@ -29,12 +29,12 @@ Result        deterministic: products of a column are added in the order of A's 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(SPGEMM_PARAMETERS)
 {
-    // Room for one entry more than is staged: a head at the end of its row of B loads the entry behind the row, too.
+    // Local memory for one entry of B more than is staged: a head at the end of its row of B loads the entry behind the row, too.
     local COLUMN input_columns[${staged_b + 1}];
     local X_VALUE input_values[${staged_b + 1}];
     const uint me = get_local_id(0), lane = 0;
     const ulong slot = get_global_id(0);
-    // Lanes without a row go on: every lane takes part in exchanges and barriers.
+    // Lanes without a row of C go on, as every lane takes part in exchanges and barriers.
     const bool active = slot < n_rows;
     const ulong row = active ? SPGEMM_ROW(slot) : 0;
     const I begin = active ? a_indptr[row] : 0;
@@ -51,7 +51,7 @@ void ${name}(SPGEMM_PARAMETERS)
     C_INDEX place = active ? c_indptr[row] : 0;
     const C_INDEX end = active ? c_indptr[row + 1] : 0;
     STAGE_C
-    // Ranges of rows of B are staged: a range begins at the first named row that is in none, as long as there is room.
+    // Ranges of rows of B are staged, as long as there is room: each begins at the first row that A names and no range has.
     uint filled = 0, first_named;
     for (uint range = 0; ; ++range) {
         first_named = ${min_of(f"named_{u}" for u in heads)};
@@ -73,7 +73,7 @@ void ${name}(SPGEMM_PARAMETERS)
             named_${u} = UINT_MAX;
         }
 % endfor
-        // Eight loads of a work-item are in flight together, so that their latencies overlap.
+        // Eight loads of entries of B are in flight together in a work-item, so that latencies overlap.
         for (uint i = me; i < n; i += ${8 * lane_width}) {
 % for k in range(8):
             const bool has_${k} = i + ${k * lane_width} < n;
@@ -92,12 +92,12 @@ void ${name}(SPGEMM_PARAMETERS)
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (first_named == UINT_MAX) {
-        // From here on REMAINING is the position where a row of B ends, no longer the number of its entries.
+        // From here on REMAINING(u) is the position where the row of B of head u ends, no longer a number of entries.
 % for u in heads:
         REMAINING(${u}) += (COLUMN)POSITION(${u});
 % endfor
         for (; place < end; ++place) {
-            // All heads load a column, advanced or not: loads from local memory are short, and no load depends on another.
+            // All heads (current entries of rows of B) load a column, advanced or not: local memory is fast.
 % for u in heads:
             COLUMN_OF(${u}) = POSITION(${u}) < (I)REMAINING(${u}) ? input_columns[POSITION(${u})] : NO_COLUMN;
             const T value_${u} = from_x(input_values[POSITION(${u})]);
@@ -113,7 +113,7 @@ ${item.smallest_column()}\
             PUT_ENTRY(smallest, sum)
         }
     } else {
-        // Not all rows of B fit in local memory: heads that point into local memory point into B again.
+        // Not all rows of B fit in local memory: heads (current entries of rows of B) that point there point into B again.
 % for u in heads:
         if (${u} < length)
             POSITION(${u}) = b_indptr[a_indices[begin + ${u}]];

@@ -32,7 +32,7 @@ void ${name}(SPGEMM_PARAMETERS)
     HEADS_IN_LOCAL_MEMORY
     const uint me = get_local_id(0), lane = get_local_id(0) % TEAM;
     const ulong slot = get_global_id(0) / TEAM;
-    // Lanes without a row go on: every lane takes part in exchanges.
+    // Lanes without a row of C go on, as every lane takes part in exchanges.
     const bool active = slot < n_rows;
     const ulong row = active ? SPGEMM_ROW(slot) : 0;
     const I begin = active ? a_indptr[row] : 0;
@@ -80,7 +80,7 @@ ${item.smallest_column()}\
             sum_${k} = i == ${k} ? sum : sum_${k};
 % endfor
         }
-        // A transposed reduction: lane i gets the sum over all lanes for column i of the turn. A step halves a lane's number of sums.
+        // A transposed reduction: lane i gets the sum over all lanes for column i of the turn; a step halves a lane's sums.
 % for half in [1 << b for b in reversed(range(turn.bit_length() - 1))]:
 % for k in range(half):
         {
@@ -100,7 +100,7 @@ ${item.smallest_column()}\
         }
         place += ${turn};
         more = place < end;
-        // Lanes of a sub-group stay together until all its teams are done.
+        // Lanes of a sub-group stay together until all teams (the lanes of a row) in the sub-group are done.
     } while (sub_group_min(more ? 0 : NO_COLUMN) != NO_COLUMN);
 % endif
 }
@@ -120,6 +120,6 @@ ${item.smallest_column()}\
             count += has_column;
             more = has_column;
         }
-        // Lanes of a sub-group stay together until all its teams are done.
+        // Lanes of a sub-group stay together until all teams (the lanes of a row) in the sub-group are done.
     } while (sub_group_min(more ? 0 : NO_COLUMN) != NO_COLUMN);
 </%def>

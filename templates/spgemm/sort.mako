@@ -35,7 +35,7 @@ ${indent}        k_${u} += step;
 % endfor
 ${indent}}
 </%def>\
-// SLOT(i) is the position of word i in local memory: a gap follows the words of each lane, so that lanes do not meet in a bank.
+// SLOT(i): the position of word i (a product to sort) in local memory: gaps between lanes' words keep lanes from one bank.
 #define SLOT(i) ((i) + (i) / ${items})
 #define COLUMN_IN(word) ((word) >> ${bits})
 
@@ -107,7 +107,7 @@ ${find_entries(range(first, first + batch), " " * 8)}\
 % endfor
     team_sync();
 % if registers:
-    // A lane has neighbouring words in its registers, before the sort and after it.
+    // A lane has neighbouring words (products to sort) in registers, before the sort and after it.
 % for u in range(items):
     WORD word_${u} = words[lane * ${items + 1} + ${u}];
 % endfor
@@ -120,7 +120,7 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
 % endfor
     team_sync();
 % else:
-    // A bitonic merge of runs of width / 2: a run is compared with the mirrored run behind it first, so that all runs ascend.
+    // A bitonic merge of runs of width / 2 words: a run is first compared with the mirrored run behind it: all runs ascend.
     uint width = 2, step = 1;
     for (uint turn = 0; turn < ${bits_of_products * (bits_of_products + 1) // 2}; ++turn) {
         for (uint i = lane; i < ${products // 2}; i += lanes) {
@@ -158,7 +158,7 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
             counts[row] = place + popcount(begins);
     }
 % endif
-    // places[i] becomes the position of run i, as the first products of A's entries are no longer needed.
+    // places[i] becomes the position of run i of equal columns, as the first products of A's entries are no longer needed.
     for (; begins; begins &= begins - 1)
         places[place++] = (PLACE)(lane * ${items} + 31 - clz(begins & -begins));
     team_sync();

@@ -31,7 +31,7 @@ __all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm
 
 #: Names of SpGEMM methods, "auto" first.
 _METHODS = get_args(Method)
-#: The request of ``A @ B``: every argument has its default.
+#: Request of a product by the operator ``A @ B``: every argument of `spgemm` has its default.
 _PLAIN = Request()
 
 
@@ -163,7 +163,7 @@ def spgemm(
     A, B = _check(A, B, request, sums=mask is None or complement)
     timer = Timer(A.queue) if profile else UNTIMED
     if mask is not None or out is not None or complement or not structural or accum is not None or replace:
-        # The module of masks is loaded late, as few processes use it.
+        # The module of products under masks is loaded late, as few processes use it.
         from clsparse_py._operations.spgemm.mask import check_write, require_no_method, write_product
 
         write = check_write(A, B, mask, complement, structural, accum, out, replace)
@@ -172,19 +172,19 @@ def spgemm(
         with counting(None if memory_limit is None else Workspace(memory_limit)):
             product = write_product(A, B, request, write, timer)
         return (product, timer.seconds) if profile else product
-    # Counting memory takes time, which a single product without a limit spares.
+    # The bytes of the workspace are not counted for a product without a memory limit, as counting takes time.
     product = _assemble(A, B, multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit)))
     return (product, timer.seconds) if profile else product
 
 
 def plain_product(A: MatrixT, B: Matrix) -> MatrixT:
-    """Return ``A @ B`` as `spgemm` does without keyword arguments: the request needs no check."""
+    """Return the sparse product ``A @ B`` as `spgemm` does without keyword arguments, whose defaults need no check."""
     A, B = check_operands(A, B, plus_times)
     return _assemble(A, B, multiply(A, B, _PLAIN))
 
 
 def _assemble(A: MatrixT, B: Matrix, C: Result) -> MatrixT:
-    """Return C's arrays as a matrix of A's class, in canonical format."""
+    """Return the arrays of a product C as a matrix of A's class, in canonical format (rows sorted, no duplicates)."""
     structure = A.structure
     queue, shape = structure.queue, (structure.shape[0], B.shape[1])
     return A.assembled(Structure.canonical(queue, shape, C.indices, C.indptr), C.data)
@@ -253,7 +253,7 @@ def spgemm_plan(
     A, B = _check(A, B, request, sums=mask is None or complement)
     workspace = Workspace(memory_limit_of(describe(A.queue.device), memory_limit))
     if mask is not None or complement or not structural or accum is not None:
-        # The module of masked plans is loaded late, as few processes use it.
+        # The module of plans for products under masks is loaded late, as few processes use it.
         from clsparse_py._operations.spgemm.masked_plan import MaskedPlan
 
         return MaskedPlan(A, B, request, workspace, mask, complement=complement, structural=structural, accum=accum)
@@ -261,7 +261,7 @@ def spgemm_plan(
 
 
 def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
-    """Return a plan and its first product, in the time of the product alone: C may be allocated by any upper bound."""
+    """Return a plan of ``A @ B`` and that product, in the time of the product alone: C may be allocated by any upper bound."""
     request = Request(allow_upper_bound=True)
     A, B = _check(A, B, request)
     plan = SpgemmPlan(A, B, request, at_once=True)

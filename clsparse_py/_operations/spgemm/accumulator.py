@@ -18,7 +18,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Accumulator", "Product", "Result", "Rows", "workspace_bound"]
 
-#: Bytes of workspace that any product may take.
+#: Bytes of workspace that a product may take, however small its operands are.
 _BASE_BYTES = 1 << 20
 
 
@@ -66,7 +66,7 @@ class Product(NamedTuple):
 
     @property
     def types(self) -> KernelTypes:
-        """Kernel types of the numeric phase."""
+        """Types of the product's kernels in the numeric phase."""
         return self.kind.types
 
     @property
@@ -76,19 +76,19 @@ class Product(NamedTuple):
 
     @property
     def free(self) -> int:
-        """Bytes of the workspace that are not in use, or its limit if memory is not counted."""
+        """Bytes of the product's workspace that are not in use, or the workspace's limit if memory is not counted."""
         workspace = current()
         return self.memory_limit if workspace is None else workspace.room
 
     def spare(self, entries: int = 0) -> int:
-        """Return the bytes of `free` that an accumulator with bounded workspace may take.
+        """Return the bytes of free workspace that an accumulator with bounded workspace may take.
 
         ``entries``: number of entries that C is expected to have.
         """
         kind, m = self.kind, self.shape[0]
         index = kind.index.itemsize
         c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
-        # A row's number of products, its number of entries and its place in a list are in use already.
+        # Arrays with each row's number of products, number of entries and place in a list of rows are in use already.
         return min(self.free, self.workspace + 2 * c_bytes - (8 + index) * m)
 
     @property
@@ -124,7 +124,7 @@ class Rows(NamedTuple):
 
     @property
     def where(self) -> tuple[Any, ...]:
-        """The number of rows and, if rows are listed, their list: the arguments of ``SPGEMM_ROWS`` in ``cl/spgemm.cl``."""
+        """The number of rows and, if rows are listed, their list: the arguments of ``SPGEMM_ROWS`` in ``cl/spgemm_rows.cl``."""
         return (np.uint64(self.n),) if self.listed is None else (np.uint64(self.n), np.uint64(self.first), self.listed)
 
 

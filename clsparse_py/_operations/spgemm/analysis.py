@@ -20,13 +20,13 @@ from clsparse_py._run.recording import run
 
 __all__ = ["Analysed", "Work", "analyse"]
 
-#: Entries to a lane above which the whole work-group counts a row's products.
+#: Entries of a row of A to a lane (work-item), above which the whole work-group counts the products of the row.
 _MIN_LONG_PER_LANE = 32
-#: Number that stands for a missing limit of a bin: the largest of 32 bits.
+#: Number that stands for a missing limit of a bin (class of rows) in the analysis kernel: the largest of 32 bits.
 _NO_LIMIT = (1 << 32) - 1
 #: Number of totals that the analysis reports before the rows of each bin.
 _N_TOTALS = len(AnalysisTotals._fields)
-#: NumPy's dtype of numbers of products.
+#: NumPy's dtype of the analysis' counts of the intermediate products of a row.
 _UINT32 = np.dtype(np.uint32)
 
 
@@ -76,7 +76,7 @@ class Analysed(NamedTuple):
     listed: cl_array.Array | None
 
     def list_of(self, chain: Chain, n_rows: int) -> cl_array.Array:
-        """Return row numbers in the order of their bins; rows of a bin ascend."""
+        """Return the numbers of all rows of C in the order of the bins that take them; rows of one bin ascend."""
         return _list_rows(chain, n_rows, self.bin, len(self.work.taken)) if self.listed is None else self.listed
 
 
@@ -89,9 +89,9 @@ def _choose_lanes(mean_length: float, max_lanes: int) -> int:
 
 
 def _choose_record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
-    """Return the legal record of the analysis kernel on a device."""
+    """Return the parameters of the analysis kernel that suit a device and that the device allows."""
     group = min(work_group or min(128, device.resident), device.max_work_group)
-    # On a CPU device, a chunk of rows keeps a core busy without a queue of long rows.
+    # On a CPU device a chunk of rows keeps a core busy, so that the kernel queues no long rows for a whole work-group.
     long = _MIN_LONG_PER_LANE * lanes if device.resident > 1 else 0
     requested = Analysis(group, index, lanes, long, device.portability)
     legal = requested.within(group, device.portability.lane_width)
@@ -100,7 +100,7 @@ def _choose_record(device: Device, index: str, lanes: int, work_group: int | Non
 
 
 def _encode_bins(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
-    """Return the analysis kernel's arguments for bins: their limits, their number, and the number of bins before one with a span.
+    """Return the analysis kernel's arguments for bins: limits of rows, number of bins, and how many precede a limit of spans.
 
     The limits are on the host if memory ``is_counted``.
     """
@@ -159,15 +159,15 @@ def analyse(
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, counters)
     listed: list[cl_array.Array] = []
     if uneven:
-        # If memory for the list of rows is missing, the list is made after the analysis, if at all.
+        # If memory for the list of rows, bin by bin, is missing now, the list is made after the analysis, if at all.
         suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
-    # A blocking read takes less time than a wait for the event of a read without blocking.
+    # The totals of the analysis are read in one blocking read, faster than a read without blocking and a wait for its event.
     report: list[int] = chain.read(counters, _N_TOTALS + len(bins)).tolist()
     return Analysed(_work_of(report), products, bin_, listed[0] if listed else None)
 
 
 def _work_of(report: list[int]) -> Work:
-    """Return the work of a product by the analysis kernel's report: totals, and the rows of each bin."""
+    """Return the work of a product (counts of products and rows of each bin) from what the analysis kernel reports."""
     totals = AnalysisTotals(*report[:_N_TOTALS])
     return Work(
         (totals.products_high << 32) + totals.products_low,
@@ -180,12 +180,12 @@ def _work_of(report: list[int]) -> Work:
 
 
 def _list_rows(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
-    """Enqueue and return row numbers in the order of their bins; rows of a bin ascend."""
+    """Enqueue the sort of all row numbers by the bins that take the rows, and return them; rows of one bin ascend."""
     listed = chain.scratch(n_rows, bin_.dtype)
     run(chain, _enqueue_list, (bin_, listed), n_rows, n_bins)
     return listed
 
 
 def _enqueue_list(chain: Chain, bin_: cl_array.Array, listed: cl_array.Array, n_rows: int, n_bins: int) -> None:
-    """Enqueue the sort of row numbers by their bins."""
+    """Enqueue the sort of the numbers of rows of C by the bin (class of rows) that takes each row."""
     enqueue_sort_by_key(chain, bin_, n_rows, n_bins, n_items=n_rows, sorted_items=listed)

@@ -18,14 +18,14 @@ from clsparse_py._precision.semiring import Semiring, plus_times
 
 __all__ = ["check_limits", "check_operands", "memory_limit_of", "require_at_most", "types_of"]
 
-#: Default limit of the workspace, as a share of the device's memory.
+#: Default limit of a product's workspace (memory beside A, B and C), as a share of the device's memory.
 WORKSPACE_SHARE = 0.5
 #: Most columns of B that kernels number with 32 bits.
 _UINT32_MAX = np.iinfo(np.uint32).max
 
 
 def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
-    """Return both operands as matrices of one context whose shapes go together.
+    """Return the operands A and B of a product as matrices of one OpenCL context whose shapes go together, or raise.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
 
 
 def check_limits(memory_limit: Any, max_nnz: Any) -> None:
-    """Check the arguments that bound a product.
+    """Check the arguments ``memory_limit`` and ``max_nnz``, which bound a product's workspace and entries.
 
     Raises
     ------
@@ -78,12 +78,12 @@ def require_at_most(nnz: int, max_nnz: int | None) -> None:
 
 
 def memory_limit_of(device: Device, memory_limit: int | None) -> int:
-    """Return the bytes that the workspace may have: ``memory_limit``, or the default of the device."""
+    """Return the bytes that a product's workspace may have: ``memory_limit``, or the default of the device if None."""
     return int(device.global_memory * WORKSPACE_SHARE) if memory_limit is None else int(memory_limit)
 
 
 def types_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str = "") -> KernelTypes:
-    """Return the types of the numeric phase of a product; by default C's indices are the wider ones of A's and B's.
+    """Return the dtypes of a product's kernels in the numeric phase; by default C's indices are the wider of A's and B's.
 
     Kernels take A's indices as they are: a copy of A's ``indptr`` could take more memory than all else. B's are narrowed for them
     if they can be.
@@ -102,6 +102,6 @@ def types_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str
 
 @functools.lru_cache(maxsize=256)
 def _numeric_types(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> KernelTypes:
-    """Return the types of the numeric phase of a product; raises a TypeError if the semiring lacks the operands' dtypes."""
+    """Return the dtypes of a product's kernels in the numeric phase; raise a TypeError if the semiring is not for A's and B's."""
     semiring.result_dtype(a, b)  # raises a TypeError if there is none
     return KernelTypes("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)

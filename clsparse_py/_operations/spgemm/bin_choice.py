@@ -34,7 +34,7 @@ class ProductFeatures(dict[str, float]):
 
     def __init__(self, kind: Kind, features: Features, bins: Sequence[Bin], work: Work) -> None:
         self.kind, self.features, self.bins, self.work = kind, features, bins, work
-        # Rows without products are in the first bin.
+        # The first bin has the rows of C without products, which do not count here.
         self.n_rows = max(sum(work.taken) - work.taken[0], 1)
 
     def __missing__(self, name: str) -> float:
@@ -47,23 +47,23 @@ class ProductFeatures(dict[str, float]):
 
 
 def _window_entries(product: ProductFeatures) -> float:
-    """Return the mean number of a row of B's entries in a window of columns."""
+    """Return the mean number of entries that a row of B has in a window, a range of columns with sums in local memory."""
     n, nnz = product.features.shape[2], product.features.nnz[0]
     return product.work.n_products * min(DenseWindows().columns_of(product.kind.types), n) / max(nnz * n, 1)
 
 
 def _is_mergeable(product: ProductFeatures) -> float:
-    """Return whether the strategy has a bin that merges the longest row of A."""
+    """Return 1 if a product's strategy has a bin whose accumulator merges the longest row of A, else 0."""
     longest = product.work.longest_row
     return float(any(bin_.even and (bin_.max_length or 0) >= longest for bin_ in product.bins))
 
 
-#: Functions of the features of a product's work, by the names that trees compare.
+#: Functions that compute a product's features after the analysis, by the names that a profile's decision trees compare.
 _OF_WORK: dict[str, Callable[[ProductFeatures], float]] = {
     "row_products": lambda product: product.work.n_products / product.n_rows,
     "max_products_by_mean": lambda product: product.work.max_products / max(product.work.n_products / product.n_rows, 1),
     "compression": lambda product: product.work.compression,
-    # The upper bound of C's entries: less than the products if rows span fewer columns than they have products.
+    # The upper bound of C's entries by all products: less than 1 if rows span fewer columns than they have products.
     "bound_by_products": lambda product: product.work.bound / max(product.work.n_products, 1),
     "window_entries": _window_entries,
     "mergeable": _is_mergeable,
@@ -101,17 +101,17 @@ def _span_by_local(bin_features: BinFeatures) -> float:
 
 
 def _rows_by_items(bin_features: BinFeatures) -> float:
-    """Return the bin's rows, divided by the work-items that the device holds at a time."""
+    """Return a bin's number of rows, divided by the work-items that the device holds at a time."""
     device = bin_features.product.kind.device
     return bin_features.n_rows / (device.compute_units * device.resident)
 
 
 def _is_of_family(family: str, bin_features: BinFeatures) -> float:
-    """Return whether the strategy's accumulator is of a family of methods."""
+    """Return 1 if the accumulator that the strategy gives to a bin is of a family of methods, such as "sorts"; else 0."""
     return float(bin_features.bin.method in FAMILIES[family])
 
 
-#: Functions of the features of a bin, by the names that trees compare.
+#: Functions that compute the features of a bin (class of rows), by the names that a profile's decision trees compare.
 _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
     "bin_share": lambda features: features.n_rows / features.product.n_rows,
     "bin_rows_by_items": _rows_by_items,
@@ -120,9 +120,9 @@ _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
     "span_by_local": _span_by_local,
     **{family: functools.partial(_is_of_family, family) for family in FAMILIES},
 }
-#: Names of all features of a product and of a bin.
+#: Names of all features of a product and of a bin (class of rows) that a profile's decision trees may compare.
 NAMES = (*Features((1, 1, 1), (1, 1)).by_name(), *_OF_WORK, *_OF_BIN)
-#: A value for each name of a feature, by which trees are checked.
+#: A number for each name of a feature of a bin, with which a profile's decision trees are checked.
 _KNOWN = dict.fromkeys(NAMES, 0.0)
 
 
@@ -152,7 +152,7 @@ def choose(
     shared, rows_of_bins = ProductFeatures(kind, features, bins, work), work.taken
     chosen_by_number: dict[int, Choice] = {}
     rulings = []
-    # The last bin is decided in any case, as the rows of other bins may go there.
+    # The accumulator of the last bin is chosen even if it has no rows, as the rows of other bins may go there.
     for number in [*(number for number in range(1, len(bins) - 1) if rows_of_bins[number]), len(bins) - 1]:
         if choices and number in choices:
             chosen_by_number[number] = choices[number]
@@ -190,7 +190,7 @@ def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, 
 
 
 def _candidates(kind: Kind, bins: Sequence[Bin], method: str, n_columns: int, budget: Budget) -> Iterator[Bin]:
-    """Iterate over the bins of a method: the strategy's bins of this method first."""
+    """Iterate over bins whose accumulators are of one method: first the strategy's own bins, then all bins of the method."""
     yield from (bin_ for bin_ in bins if bin_.method == method)
     yield from bins_of_method(kind, method, n_columns, budget)
 

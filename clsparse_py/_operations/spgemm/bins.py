@@ -1,4 +1,4 @@
-"""Bins: accumulators with limits of the rows that they take.
+"""Bins, classes of rows of C by size: accumulators with limits of the rows that they take.
 
 A row of C goes to the first bin whose limits hold for its number of products, the length of A's row and the span of its columns;
 the last bin takes any row. A named method has bins of its own; rows that none of these takes go to the bins of "auto".
@@ -74,28 +74,28 @@ class Bin:
 
     @cached_property
     def limits(self) -> tuple[int, int, int]:
-        """The most products, the longest row of A and the widest span; -1 where there is no limit."""
+        """Limits of the rows that the bin takes: most products, longest row of A, widest span of columns; -1: no limit."""
         products, length, span = (-1 if limit is None else limit for limit in (self.max_products, self.max_length, self.max_span))
         return products, length, span
 
     def covers(self, later: Bin) -> bool:
-        """Return whether this bin takes every row that a later bin takes, so that the later bin gets none."""
+        """Return whether this bin (class of rows of C) takes every row that ``later`` takes, so that the later bin gets none."""
         return self.takes(later.limits)
 
     def takes(self, rows: tuple[int, int, int]) -> bool:
-        """Return whether the bin takes all rows up to some products, length in A and span of columns; -1: unbounded."""
-        # The comparisons are not in a loop, as bins are compared while the device waits.
+        """Return whether the bin takes all rows of C up to ``rows``: products, length of A's row, span; -1: unbounded."""
+        # The comparisons of limits are written out, not in a loop, as bins are compared while the device waits.
         (products, length, span), (n, longest, widest) = self.limits, rows
         holds_counts = (products < 0 or 0 <= n <= products) and (length < 0 or 0 <= longest <= length)
         return holds_counts and (span < 0 or 0 <= widest <= span)
 
     def joins(self, other: Bin) -> bool:
-        """Return whether another bin takes this bin's rows too, with an accumulator of the same kind."""
+        """Return whether another bin could take the rows of this bin too, with an accumulator of the same class."""
         alike = other.method == self.method and type(other.accumulator) is type(self.accumulator)
         return alike and other.covers(self)
 
     def holds(self, n_columns: int, room: int, *, narrow: bool) -> bool:
-        """Return whether the bin allows B's number of columns, and ``room`` bytes of workspace suffice for it.
+        """Return whether the bin allows the number of B's columns, and ``room`` bytes of workspace suffice for its accumulator.
 
         ``narrow``: whether these bytes are enough for an accumulator as wide as B.
         """
@@ -104,7 +104,7 @@ class Bin:
 
     @property
     def takes_all(self) -> bool:
-        """Whether the bin takes all rows, so that later bins get none."""
+        """Whether the bin takes rows of C of any size, so that later bins get none."""
         return self.limits == (-1, -1, -1)
 
 
@@ -113,7 +113,7 @@ class Bins(tuple[Bin, ...]):
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int, int], ...]:
-        """The limits of each bin: most products, longest row of A, widest span."""
+        """Limits of the rows that each bin takes: most products, longest row of A, widest span of columns; -1: no limit."""
         return tuple(bin_.limits for bin_ in self)
 
     def __eq__(self, other: object) -> bool:
@@ -123,5 +123,5 @@ class Bins(tuple[Bin, ...]):
         return id(self)
 
 
-#: The bin of rows without products, which need no accumulator.
+#: Bin of the rows of C without products, which need no accumulator.
 EMPTY = Bin("", None, max_products=0)

@@ -21,7 +21,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["CanonicalOperand", "number_entries"]
 
-#: Name of a copy's arrays in errors about memory.
+#: Name that errors about memory give to the arrays of an operand's copy in canonical format.
 _PURPOSE = "operand in canonical format"
 
 
@@ -71,7 +71,7 @@ class CanonicalOperand:
         self._positions, indices, indptr = numbers, A.indices, A.indptr
         if not A.has_sorted_indices:
             self._positions, indices, indptr = with_sorted_rows(queue, (self._positions, indices, indptr))
-        # Summed like duplicates, ones give the number of A's entries at each place of the copy.
+        # Ones, summed like duplicate entries, give the number of A's entries at each place (row and column) of the copy.
         lengths, indices, indptr = without_duplicates(queue, (ones, indices, indptr))
         n_kept = indices.size
         if n_kept < A.nnz:
@@ -82,7 +82,7 @@ class CanonicalOperand:
         return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self.values(A.data))
 
     def accept(self, name: str, values_given: Any, planned: cl_array.Array) -> cl_array.Array:
-        """Return the values of `matrix` for a caller's values of A; for None, the values of the plan.
+        """Return the values of the canonical `matrix` for a caller's values of the original one; ``planned`` if none are given.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class CanonicalOperand:
         return self.values(place_part(self._queue, name, values, planned.dtype, copy=False))
 
     def values(self, data: cl_array.Array) -> cl_array.Array:
-        """Return the values of `matrix` for values of A: in another order, duplicates summed. Nothing is waited for."""
+        """Return the values of the canonical `matrix` for the original's: reordered, duplicates summed. Never waits."""
         if self._positions is None:
             return data
         queue, n = self._queue, self._positions.size
@@ -121,7 +121,7 @@ class CanonicalOperand:
 
 
 def number_entries(queue: cl.CommandQueue, purpose: str, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return n ones, and the numbers from 0 to n - 1: new arrays, which ``purpose`` names in errors about memory."""
+    """Return an array of n ones, and one of the numbers from 0 to n - 1; ``purpose`` names them in errors about memory."""
     chain = Chain(queue)
     ones, numbers = (allocate(queue, purpose, size, index) for size in (n, n + 1))
     chain.fill(ones, 1, n)

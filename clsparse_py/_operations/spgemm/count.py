@@ -31,7 +31,7 @@ __all__ = ["Counted", "count", "partition_rows"]
 
 _log = logging.getLogger(__name__)
 
-#: Reason for the bins of a product whose speculation held.
+#: Reason that explanations give for a product whose rows one merge kernel counted without analysis: a speculation that held.
 _SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
 
 
@@ -63,7 +63,7 @@ class Counted:
 
 
 def count(operands: Operands, request: Request, timer: Timer, *, counting_only: bool = False) -> Counted:
-    """Return the structure of C but for its columns. Waits for the device twice, or once if a speculation holds.
+    """Count the entries of C's rows, and return C's structure without columns. Waits twice, or once if a speculation holds.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
         _build_together(chain, product, partition, ("symbolic",) if counting_only else ("symbolic", "numeric"))
         enqueue_phase(chain, product, partition.steps, "symbolic", counts)
         if product.kind is not kind and max(product.shape) <= INT32_MAX and add_up(chain, counts, product.shape[0]) <= INT32_MAX:
-            # Indices of 64 bits were allowed for, but C's entries turn out to need 32.
+            # C's indices, for which 64 bits were allowed, turn out to need 32.
             product = product._replace(kind=kind)
     indptr = operands.new_pointers(product.kind.c_index) if indptr is None else indptr
     run(chain, enqueue_scan, (counts, indptr), product.shape[0], "pointers")
@@ -107,7 +107,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
 
 
 def _empty_structure(operands: Operands, timer: Timer) -> Counted:
-    """Return the structure of a product whose operands lack entries: C is empty."""
+    """Return the structure of the empty product C of operands of which one has no entries."""
     chain, product = operands.chain, operands.product
     indptr = operands.new_pointers(product.kind.c_index)
     chain.fill(indptr, 0, product.shape[0] + 1)
@@ -116,7 +116,7 @@ def _empty_structure(operands: Operands, timer: Timer) -> Counted:
 
 
 def _count_by_speculation(operands: Operands, speculation: Speculation) -> Counted | None:
-    """Return the row pointers of C by one symbolic kernel for all rows; None if the speculation failed."""
+    """Return the row pointers of C, counted by one merge kernel for all rows; None if rows do not suit the kernel."""
     product = operands.product
     try:
         max_products = min(speculation.max_products or INT32_MAX, INT32_MAX)
@@ -138,7 +138,7 @@ def _count_by_speculation(operands: Operands, speculation: Speculation) -> Count
 def partition_rows(
     operands: Operands, decision: Decision, c_index: np.dtype[Any] | None = None
 ) -> tuple[Product, Work, Partition]:
-    """Analyse a product; return it with the numbers of its products, its work, and its partition. Waits for the device once.
+    """Analyse the rows of a product; return it with numbers of products, its work, and its partition among bins. Waits once.
 
     Parameters
     ----------
@@ -159,13 +159,13 @@ def partition_rows(
         kind = kind_of(kind.device, replace(kind.types, c_index=name_of(c_index)))
     product = product._replace(kind=kind, products=analysis.products, n_products=work.n_products, bound=work.bound)
     listed = analysis.list_of(chain, m) if partition.is_listed else None
-    # The analysis holds the bin of each row, which takes memory that the steps below may need.
+    # The result of the analysis is freed: it holds the bin of each row, in memory that the accumulators may need.
     del analysis
     return product, work, partition._replace(steps=[prepare(chain, product, step, listed) for step in partition.steps])
 
 
 def _enqueue_upper_bound(chain: Chain, product: Product, partition: Partition, counts: cl_array.Array) -> Result | None:
-    """Enqueue rows of C, each in the room of all its products, and return them; None if memory is missing for the upper bound."""
+    """Enqueue the rows of C uncounted, each in memory for all its products, and return them; None if memory is missing."""
     _build_together(chain, product, partition, ("upper_bound",))
     try:
         loose = new_loose(chain, product, counts)
@@ -178,7 +178,7 @@ def _enqueue_upper_bound(chain: Chain, product: Product, partition: Partition, c
 
 
 def _build_together(chain: Chain, product: Product, partition: Partition, phases: tuple[str, ...]) -> None:
-    """Build the kernels of some phases of a partition's steps in parallel."""
+    """Build the kernels of a product's bins (classes of rows by size) for some phases, in parallel."""
     steps = partition.steps
     accumulators = tuple(step.bin.accumulator for step in steps)
     key = product.types, product.deterministic, phases, partition.is_listed, accumulators

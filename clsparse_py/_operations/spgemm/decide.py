@@ -32,7 +32,7 @@ __all__ = [
     "staged_entries",
 ]
 
-#: Divisor of numbers of staged entries of B, as each number has a kernel of its own.
+#: Number of which the entries of B staged in local memory are a multiple, as each number of them has a kernel of its own.
 _STAGED_MULTIPLE = 128
 
 
@@ -90,7 +90,7 @@ class Decision(NamedTuple):
 
 
 def decide(kind: Kind, features: Features, request: Request, budget: Budget) -> Decision:
-    """Return the bins by which a product is analysed, and the reason for them.
+    """Return the bins (classes of rows by size) among which the analysis shares a product's rows out, and the reason for them.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
 
 
 def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
-    """Return the longest row of A that one work-item merges; 0 if the longest row takes too many comparisons of heads."""
+    """Return the longest row of A that one work-item merges; 0 if A's longest takes too many comparisons of entries of B."""
     if is_light(limits, longest, mean_row_of_b):
         return max_item_length(limits)
     return limits.max_item_length if near else 0
@@ -180,7 +180,7 @@ def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, 
 def _choose_speculation(
     kind: Kind, limits: Thresholds, longest: int, few_products: bool, by_item: float, max_lanes: int, mergeable: bool
 ) -> Speculation | None:
-    """Return the speculation for rows of A up to a length: for a small product, for a work-item to each row, or for teams.
+    """Return the speculation (one merge kernel for all rows) for rows of A up to a length: a work-item or a team to a row.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def _choose_speculation(
 
 
 def _widen_team(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
-    """Return an accumulator for rows of the same length with more lanes, of fewer heads each, up to ``max_lanes``."""
+    """Return the merging accumulator ``team`` with more lanes to a row, up to ``max_lanes``, and fewer rows of B to a lane."""
     lanes, items = team.lanes, team.items
     while 1 < lanes <= max_lanes // 2 and items > limits.min_merge_items:
         lanes, items = 2 * lanes, items // 2
@@ -218,7 +218,7 @@ def _widen_team(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
 
 
 def merge_all(accumulator: Merge) -> Bin:
-    """Return the bin of all rows, merged by one accumulator, up to the accumulator's longest row."""
+    """Return the bin that takes all rows of a product, up to the longest row of A that its merging accumulator holds."""
     return Bin("reg-merge", accumulator, max_length=accumulator.length, takes_empty=True)
 
 
@@ -229,7 +229,7 @@ def small_product_bin(kind: Kind, thresholds: Thresholds, longest_row: int) -> B
 
 
 def small_product_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:
-    """Return the accumulator that makes all rows of a small product; None if rows of A are long."""
+    """Return the merging accumulator that makes all rows of a small product; None if rows of A are long."""
     shapes = merges(kind.device, kind.types, thresholds, registers=True)
     fitting = (
         shape for shape in shapes if shape.lanes <= thresholds.max_small_lanes and shape.items <= thresholds.max_small_items
@@ -238,7 +238,7 @@ def small_product_merge(kind: Kind, thresholds: Thresholds, longest_row: int) ->
 
 
 def single_item_bin(thresholds: Thresholds, longest_row: int, max_products: int, inputs: int) -> Bin | None:
-    """Return the bin of all rows in their order, each merged by one work-item; None if rows are too long.
+    """Return the bin that takes all rows of C in their order, each merged by one work-item; None if rows are too long.
 
     ``inputs``: entries of B that a work-group stages, see `staged_entries`.
     """
@@ -253,17 +253,17 @@ def max_item_length(limits: Thresholds) -> float:
 
 
 def is_light(thresholds: Thresholds, longest_row: int, mean_row_of_b: float) -> bool:
-    """Return whether a work-item compares few heads while merging the longest row of A."""
+    """Return whether a work-item compares few heads (current entries of rows of B) while merging the longest row of A."""
     return longest_row * longest_row * mean_row_of_b <= thresholds.max_item_steps
 
 
 def compresses(thresholds: Thresholds, A: Facts | None) -> bool:
-    """Return whether rows of C are likely to compress, as rows of B that a row of A names have columns in common."""
+    """Return whether rows of C likely have far fewer entries than products, as rows of B that a row of A names share columns."""
     return A is not None and A.adjacent >= thresholds.min_adjacent_share * A.nnz
 
 
 def staged_entries(kind: Kind, features: Features) -> int:
-    """Return the entries of B that neighbouring rows of A share, for staging in local memory; 0 if they share few.
+    """Return the number of entries of B that neighbouring rows of A share, for staging in local memory; 0 if they share few.
 
     In grids, a row of A has the neighbouring columns of the row before: only its other columns name further rows of B.
     """

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Estimate", "min_bytes", "spgemm_estimate"]
 
-#: Most products of a row in each class of the histogram; rows with more products are in one more class.
+#: Most products of a row in each class of an estimate's histogram of rows; rows with more are in one more class.
 CLASSES = (0, *(1 << bit for bit in range(25)))
-#: Bins by which the analysis counts the rows of each class.
+#: Bins, without accumulators, by which the analysis counts the rows in each class of an estimate's histogram.
 _CLASS_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
-#: Bytes of counters that a product takes in any case.
+#: Bytes of workspace that an estimate allows for counters, in a product of any size.
 _COUNTER_BYTES = 4096
-#: Bytes of workspace for each compute unit.
+#: Bytes of workspace that an estimate allows for each compute unit of the device.
 _UNIT_BYTES = 512
 #: Number of entries for which the data of tiles, in scans and sorts, takes a byte of workspace.
 _ENTRIES_PER_TILE_BYTE = 8
@@ -195,7 +195,7 @@ def _copy_bytes(matrix: Matrix, index: int) -> int:
     n, rows, own_index = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
     n_bytes = 0 if own_index == index else index * (n + rows)
     if not matrix.has_canonical_format:
-        # The positions of entries are sorted and summed like values, and both are in memory at once.
+        # The positions of the copy's entries are sorted and summed like values, and both are in memory at once.
         value = matrix.dtype.itemsize
         n_bytes += (10 * own_index + 2 * value + max(value, 8) + 12) * n + 4 * own_index * rows + n // _ENTRIES_PER_TILE_BYTE
     return n_bytes

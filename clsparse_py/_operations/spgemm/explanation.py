@@ -19,12 +19,12 @@ class ProductSizes(Shown):
 
     @property
     def expansion_factor(self) -> float:
-        """Intermediate products to an entry of A."""
+        """Number of intermediate products of A @ B for each entry of A."""
         return self.n_products / max(self.nnz_a, 1)
 
     @property
     def compression_ratio(self) -> float:
-        """Intermediate products to an entry of C; a lower bound if ``nnz`` is an upper one."""
+        """Number of intermediate products for each entry of C; a lower bound if ``nnz`` is an upper one."""
         return self.n_products / max(self.nnz, 1)
 
 

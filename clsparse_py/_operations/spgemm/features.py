@@ -53,10 +53,10 @@ class Features(NamedTuple):
         return self.nnz[1] / self.shape[1]
 
     def by_name(self, device: Device | None = None) -> dict[str, float]:
-        """Return the features by the names that profiles have for them; ``device``: for features relative to a device."""
+        """Return a product's features by the names that profiles have for them; ``device``: for features relative to a device."""
         (rows, inner, columns), (nnz, nnz_of_b), A = self.shape, self.nnz, self.A
         mean, mean_of_b = nnz / max(rows, 1), nnz_of_b / max(inner, 1)
-        # If the driver tells no size of the cache, the size of all local memory stands for it.
+        # If the driver tells no size of the device's cache, the size of all local memory stands for it.
         cache = (device.cache_bytes or device.local_memory * device.compute_units) if device else 1
         return {
             "rows": rows,
@@ -66,14 +66,14 @@ class Features(NamedTuple):
             "mean": mean,
             "mean_of_b": mean_of_b,
             "longest_by_mean": A.longest / mean if A and A.longest else 1.0,
-            # Neighbouring columns of A name rows of B that have columns in common, in meshes and blocks.
+            # Share of A's entries in the column after the entry before's: their rows of B share columns, in meshes and blocks.
             "adjacent": A.adjacent / nnz if A and A.longest else 0.5,
-            # Estimated products of A @ B: as if all rows of B had the same length.
+            # Estimated number of products of A @ B: as if all rows of B had the same length.
             "products": nnz * mean_of_b,
             "mean_products": mean * mean_of_b,
             # Estimated fill of a row of C (entries by columns): as if no two products had the same column.
             "fill": mean * mean_of_b / max(columns, 1),
-            # B's bytes by the cache's, as a row of B is read again for each entry of A that names it.
+            # B's bytes divided by those of the device's cache, as a row of B is read again for each entry of A that names it.
             "bytes_by_cache": nnz_of_b * self.entry_bytes / max(cache, 1),
             "rows_by_items": rows / (device.compute_units * device.resident) if device else rows,
         }

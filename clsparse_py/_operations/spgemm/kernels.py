@@ -145,17 +145,17 @@ class KernelTypes:
 
     @classmethod
     def of_same(cls, arithmetic: Arithmetic) -> KernelTypes:
-        """Return the types of the numeric phase of a matrix times another of its dtype."""
+        """Return the kernel types for the numeric phase of a product of two matrices of one dtype."""
         arithmetic_of_same = replace(arithmetic, x=arithmetic.a)
         return cls("numeric", arithmetic.index, arithmetic=arithmetic_of_same, c_index=arithmetic.index)
 
     def of(self, phase: str) -> KernelTypes:
-        """Return the types for another phase of the same product."""
+        """Return the kernel types for another phase of the same product."""
         return self if phase == self.phase else _of_phase(self, phase)
 
     @property
     def is_phase(self) -> Mapping[str, bool]:
-        """Whether the phase is "symbolic", "upper_bound" or "values", by the templates' names of phases."""
+        """Whether a kernel's phase is "symbolic", "upper_bound" or "values", by the names that templates have for these."""
         phase_of_name = {"symbolic": "symbolic", "values_only": "values", "upper_bound": "upper_bound"}
         return {name: self.phase == phase for name, phase in phase_of_name.items()}
 
@@ -166,7 +166,7 @@ class KernelTypes:
 
     @property
     def column_bytes(self) -> int:
-        """Bytes of a column inside kernels."""
+        """Bytes of the number of a column inside kernels."""
         return 8 if self.wide else 4
 
     @property
@@ -176,13 +176,13 @@ class KernelTypes:
 
     @property
     def name(self) -> str:
-        """The part of a kernel's name for phase and types."""
+        """The part of a kernel's name that tells its phase and types."""
         type_name = self.arithmetic.name if self.arithmetic else f"i{8 * self.index_bytes}"
         return f"{self.phase}_{type_name}{'_wide' if self.wide else ''}{'_c64' if self.c_index == 'int64' else ''}"
 
     @property
     def prelude(self) -> str:
-        """OpenCL C: the types, the semiring outside the symbolic phase, and the macros that ``cl/spgemm.cl`` needs."""
+        """OpenCL C of a kernel's types, its semiring outside the symbolic phase, and the macros that ``cl/spgemm.cl`` needs."""
         column = "ulong" if self.wide else "uint"
         lines = [f"#define {name.upper()} {int(is_phase)}" for name, is_phase in self.is_phase.items()]
         lines += [f"typedef {column} COLUMN;", f"#define NO_COLUMN {column.upper()}_MAX"]
@@ -192,7 +192,7 @@ class KernelTypes:
         return "\n".join([*lines, self.arithmetic.prelude, c_index])
 
 
-# Types are cached, as every launch asks for them.
+# Kernel types are cached by phase, as every launch of a kernel asks for them.
 @functools.lru_cache(maxsize=256)
 def _of_phase(types: KernelTypes, phase: str) -> KernelTypes:
     """Return the types of a product's kernels for another phase; the symbolic phase has no values."""
@@ -216,7 +216,7 @@ class OfProduct(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of the kernel's name for its parameters."""
+        """The part of a kernel's name that tells its work-group and the other parameters of its class."""
         parts = (name if value is True else f"{value}_{name}" for name, value in self.own.items() if value)
         return "_".join((f"wg{self.work_group}", *parts))
 
@@ -294,7 +294,7 @@ class RowKernel(OfLanes, OfListed):
     lanes: int
 
     def groups(self, n_rows: int) -> int:
-        """Return the number of work-groups for a number of rows."""
+        """Return the number of work-groups that a launch needs for ``n_rows`` rows of C."""
         return -(-n_rows // (self.work_group // self.lanes))
 
     @property

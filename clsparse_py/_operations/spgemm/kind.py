@@ -45,9 +45,9 @@ class Kind:
 
     @property
     def thresholds(self) -> Thresholds:
-        """The thresholds of the device's profile."""
+        """SpGEMM's thresholds in the device's profile, for the dtype of C's values."""
         return thresholds_of(self.device, self.types)
 
 
-# Kinds are cached: a device and types have one instance, as other caches take kinds as keys.
+# Kinds of products are cached: a device and types have one `Kind`, as other caches take kinds as keys.
 kind_of = functools.lru_cache(maxsize=256)(Kind)

@@ -44,7 +44,7 @@ __all__ = [
     "write_product",
 ]
 
-#: Names of operations that accumulate a product into C: values of `accum`.
+#: Names of operations that accumulate a product into C: values of the argument `accum`.
 Accumulation = Literal["plus", "minus", "times", "min", "max", "any", "or", "and", "xor", "first", "second", "pair"]
 
 
@@ -88,7 +88,7 @@ def require_mask(A: Matrix, mask: Any, shape: tuple[int, int]) -> CanonicalOpera
 
 
 def counting_entries(M: Matrix, *, structural: bool) -> Matrix:
-    """Return a mask's entries that count: all of them if ``structural``, else the entries that are not zero."""
+    """Return a mask with the entries of M that let a product through: all if ``structural``, else those that are not zero."""
     if structural:
         return M
     data, indices, indptr = without_zeros(M.queue, M.parts)
@@ -96,13 +96,13 @@ def counting_entries(M: Matrix, *, structural: bool) -> Matrix:
 
 
 def require_no_method(method: str, *, complement: bool) -> None:
-    """Refuse a named method for a product under a mask."""
+    """Refuse a named SpGEMM method for a product under a mask, which has a method of its own."""
     if method != "auto" and not complement:
         raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
 
 
 def require_beside(name: str, owner: object, **arguments: bool) -> None:
-    """Refuse arguments that belong to an argument ``name`` that is missing; ``owner``: the value of that argument."""
+    """Refuse ``arguments`` that are given if the argument that they belong to, ``name``, is not: its value ``owner`` is None."""
     for argument, is_given in arguments.items():
         if is_given and owner is None:
             raise ValueError(f"{argument}: belongs to {name}, which is missing")
@@ -111,7 +111,7 @@ def require_beside(name: str, owner: object, **arguments: bool) -> None:
 def check_write(
     A: Matrix, B: Matrix, mask: Any, complement: bool, structural: bool, accum: Any, out: Any, replace: bool
 ) -> Write:
-    """Return the write of a product after checking its arguments: under a mask, into an existing matrix, or both.
+    """Return the `Write` of a product (where its entries go: under a mask, into a matrix, or both) after checking arguments.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def check_write(
 
 
 def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
-    """Refuse an ``out`` that is no matrix of a shape in A's context."""
+    """Refuse an ``out``, the matrix that takes a product, that is no matrix of the product's shape in A's OpenCL context."""
     if not isinstance(out, Matrix):
         raise TypeError(f"out: must be a csr_array, is {class_of(out)}")
     if tuple(out.shape) != shape:
@@ -142,7 +142,7 @@ def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
 
 
 def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) -> None:
-    """Refuse to write values of dtype ``t`` into a matrix of dtype ``c`` by an operation, if they are not cast safely."""
+    """Refuse to write values of dtype ``t`` into a matrix of dtype ``c`` by ``accum`` if values are not cast safely."""
     common = c if accum is None else np.result_type(c, t)
     if not np.can_cast(common, c, "same_kind") or not np.can_cast(t, c, "same_kind"):
         raise TypeError(f"out: has dtype {c}, to which the product's {t} is not cast")
@@ -169,7 +169,7 @@ def masked_product(a: CanonicalOperand, b: CanonicalOperand, mask: Matrix, semir
 def sum_at_mask(
     queue: cl.CommandQueue, product: Masked, allocator: Any = None, *, by_rows: bool = False
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the sums at the mask's places, and a byte for each: 1 if the place has a product. Nothing is waited for.
+    """Return the sums of A @ B at the entries of a mask, and a byte for each: 1 if the place has a product. Never waits.
 
     ``by_rows`` is as of `choose_masked_record`.
     """
@@ -183,7 +183,7 @@ def sum_at_mask(
 
 
 def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: bool = False) -> cl_array.Array:
-    """Return the sums at the places of a mask in canonical format, 0 without a product. Nothing is waited for.
+    """Return the values of A @ B at the entries of a mask in canonical format, 0 without a product. Never waits.
 
     ``by_rows`` is as of `choose_masked_record`.
     """
@@ -191,7 +191,7 @@ def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: 
 
 
 def _multiply_at_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
-    """Return the arrays of the product at the mask's places: values, columns and row pointers."""
+    """Return the arrays of A @ B at the places of a mask's entries: values, columns and row pointers."""
     product = prepare_masked_product(A, B, mask, request.semiring)
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
     sums, marks = sum_at_mask(queue, product, allocator)
@@ -199,14 +199,14 @@ def _multiply_at_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, time
     marked = find_marked(queue, marks, indptr.dtype)
     if marked.n == indices.size:
         return sums, indices, indptr
-    # Marks and sums are let go early, so that the product takes no more memory beside A, B and M than C would at M's places.
+    # Marks of places and sums are freed early: beside A, B and M, a product uses no more memory than a C with all places of M.
     del marks
     sums = take_marked(queue, sums, marked, allocator, indices.nbytes + indptr.nbytes - marked.positions.nbytes)
     return sums, take_marked(queue, indices, marked, allocator), marked_pointers(queue, indptr, marked, allocator)
 
 
 def multiply_under_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:
-    """Return the arrays of the product's entries that a mask lets through: values, columns and row pointers."""
+    """Return the arrays of the entries of A @ B that a mask lets through: values, columns and row pointers."""
     if not complement:
         return _multiply_at_mask(A, B, mask, request, timer)
     C = multiply(A, B, request, timer)
@@ -214,7 +214,7 @@ def multiply_under_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, ti
 
 
 def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, at_mask: bool) -> Parts:
-    """Return the arrays of a matrix's entries at a mask's places, or at all others, with the wider index type."""
+    """Return the arrays of a matrix's entries at the places of a mask, or at all others, with the wider of both index types."""
     index = np.promote_types(parts[2].dtype, mask.indptr.dtype)
     _, indices, indptr = with_index(queue, mask.parts, index)
     return apply_mask(queue, with_index(queue, parts, index), (indptr, indices), at_mask)
@@ -231,7 +231,7 @@ def _select_remaining(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
         chain.fill(indptr, 0, indptr.size)
         chain.finish(indptr)
         return allocate(queue, "data", 0, C.dtype, C.data.allocator), allocate(queue, "indices", 0, indptr.dtype), indptr
-    # With an accumulation, C's entries at the mask's places stay; without, its entries at other places.
+    # With an accumulation, C's old entries at the mask's places stay; without one, C's old entries at all other places.
     at_mask = write.complement != (write.accum is not None)
     return cut(queue, parts, mask, at_mask=at_mask)
 

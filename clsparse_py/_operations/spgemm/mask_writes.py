@@ -35,11 +35,11 @@ __all__ = [
     "take_marked",
 ]
 
-#: Most work-items of a work-group.
+#: Most work-items in a work-group of the kernels that select and accumulate the entries of a product under a mask.
 _WORK_GROUP = 128
-#: Most work-groups to a compute unit.
+#: Most work-groups to a compute unit in a launch of the kernels that write a product under a mask.
 _GROUPS_PER_UNIT = 64
-#: Number of marks that a work-item counts.
+#: Number of entries' marks (let through by a mask, or not) that a work-item counts.
 _TILE = 64
 
 
@@ -192,7 +192,7 @@ def accumulate(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) ->
 
 
 def accumulate_values(queue: cl.CommandQueue, values: cl_array.Array, new: cl_array.Array, operator: str) -> None:
-    """Overwrite old values by an operation of the old and the new value, entry by entry of one structure."""
+    """Overwrite a matrix's old values by an operation of old and new values, entry by entry of one structure."""
     if not values.size:
         return
     chain = Chain(queue, new, writes=(values,))
@@ -248,7 +248,7 @@ class Marked(NamedTuple):
 
 
 def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Marked:
-    """Return the positions of marked entries; ``marks``: a byte for each entry, 1 if it is marked. Waits for their number."""
+    """Return the positions of a matrix's marked entries; ``marks``: a byte for each entry, 1 if marked. Waits for the device."""
     n, n_tiles = marks.size, -(-marks.size // _TILE)
     chain = Chain(queue, marks)
     (counting, record), (listing, _) = (chain.build(_marked_record(chain, index, phase)) for phase in ("count", "list"))
@@ -266,14 +266,14 @@ def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[A
 
 
 def _marked_record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0) -> MaskedEntries:
-    """Return the record of the kernel of marked entries for a phase."""
+    """Return the parameters of the kernel that counts, lists or moves a matrix's marked entries, for one of these phases."""
     return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
 
 
 def take_marked(
     queue: cl.CommandQueue, values: cl_array.Array, marked: Marked, allocator: Any, room: int | None = None
 ) -> cl_array.Array:
-    """Return the values of the marked entries alone, side by side.
+    """Return the values of a matrix's marked entries alone, side by side.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def take_marked(
     built, record = chain.build(_marked_record(chain, positions.dtype, "move", item))
     part = max((room or 0) // item, 1) if in_place else n
     entries = chain.scratch(part, values.dtype) if in_place else allocate(queue, "entries", n, values.dtype, allocator)
-    # Entries move towards the beginning alone, so that no part overwrites values that a later part reads.
+    # Marked entries move towards the beginning alone, so that no part overwrites values that a later part reads.
     for first in range(0, n, max(part, 1)):
         n_moved = min(part, n - first)
         groups, sizes = spread(chain.device, n_moved, record.work_group, _GROUPS_PER_UNIT)
@@ -308,7 +308,7 @@ def take_marked(
 
 
 def marked_pointers(queue: cl.CommandQueue, indptr: cl_array.Array, marked: Marked, allocator: Any) -> cl_array.Array:
-    """Return the row pointers of the marked entries alone."""
+    """Return the row pointers of the matrix that has the marked entries of another matrix alone."""
     n, positions = indptr.size, marked.positions
     chain = Chain(queue, indptr, positions)
     built, record = chain.build(_marked_record(chain, indptr.dtype, "rows"))

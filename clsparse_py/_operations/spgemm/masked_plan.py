@@ -64,17 +64,17 @@ class _AtPlaces:
             allocator = A.data.allocator
             indices, indptr = take_marked(queue, indices, marked, allocator), marked_pointers(queue, indptr, marked, allocator)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
-        # All places of C have products: with C's structure as the mask, the sums are C's values.
+        # All entries of C have products: with C's own structure as the mask, the sums at the mask's places are C's values.
         self._product = product._replace(mask=(indptr, indices))
         self._record = choose_masked_record(describe(queue.device), self._product)
 
     @property
     def rows(self) -> BinRows:
-        """The row of the explanation's table: method, parameters and number of rows."""
+        """The one row of the table that `MaskedPlan.explain` returns: method, parameters and number of rows."""
         return BinRows("masked", self._record.name, None, None, self.structure.indptr.size - 1)
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
-        """Enqueue C's values, for values of A and B."""
+        """Enqueue the kernel that makes ``data``, C's values at the mask's places, from values of A and B."""
         chain = Chain(queue, left, right, self.structure.indptr, self.structure.indices, writes=(data,))
         a, b = self._product.a, self._product.b
         product = self._product._replace(a=(*a[:2], left), b=(*b[:2], right))
@@ -97,11 +97,11 @@ class _CutOut:
 
     @property
     def rows(self) -> BinRows:
-        """The row of the explanation's table: method, parameters and number of rows."""
+        """The one row of the table that `MaskedPlan.explain` returns: method, parameters and number of rows."""
         return BinRows("whole product", "entries taken out of it", None, None, self.structure.indptr.size - 1)
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
-        """Enqueue C's values, for values of A and B."""
+        """Enqueue the whole product of values of A and B, and the copy of the entries that the mask lets through to ``data``."""
         product_data = self._whole(left, right).data
         chain = Chain(queue, product_data, self._positions, writes=(data,))
         enqueue_permute(chain, self._positions, product_data, data, data.size)
@@ -198,7 +198,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
             return out
 
     def _multiply_with_mask(self, left: cl_array.Array, right: cl_array.Array, mask_data: Values, out: Any) -> MatrixT:
-        """Return the product under the mask with new values of the mask."""
+        """Return the product of A and B under a mask with new values, ``mask_data``, of which zeros let nothing through."""
         if self._structural:
             raise ValueError("mask_data: belongs to a plan with structural=False, as this mask's values do not count")
         if out is not None:
@@ -212,7 +212,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         return self._assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
 
     def _check_out(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
-        """Return the values of an earlier result, which new values overwrite, after checking it."""
+        """Return the values of ``out``, an earlier result of the plan, for a product to overwrite, after checking ``out``."""
         inputs = {"a_data": left, "b_data": right}
         for name, operand in (("A", self._maker.a), ("B", self._maker.b)):
             inputs |= {f"{name}.indptr": operand.indptr, f"{name}.indices": operand.indices}
@@ -221,7 +221,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return the method and the sizes of the product. Waits for the device."""
+        """Return the method and the sizes of the product under the mask, as a table. Waits for the device."""
         maker = self._maker
         n_products = spgemm_estimate(maker.a.matrix, maker.b.matrix).n_products
         c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * maker.dtype.itemsize

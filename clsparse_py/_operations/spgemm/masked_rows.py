@@ -35,23 +35,23 @@ __all__ = [
     "workers_of",
 ]
 
-#: Labels of lookups of a column in the mask's row: by a team's hash table, a worker's table of places, or binary search.
+#: Labels of the lookup of a product's column in the mask's row: by a team's hash table, a worker's table, or bisection.
 LABELS = ("team:128", "team:64", "team:256", "chunked:places", "chunked:search")
-#: Most entries of the mask in a team's hash table.
+#: Most entries of the mask whose columns a team of work-items puts into its hash table at a time.
 _MAX_WINDOW = 1024
-#: Most work-items of a work-group of teams.
+#: Most work-items in a work-group of the masked product's kernel in which teams of work-items have hash tables.
 _WORK_GROUP = 256
-#: Default entries of the mask in a team's hash table.
+#: Default number of entries of the mask whose columns a team of work-items puts into its hash table at a time.
 _DEFAULT_WINDOW = 128
-#: Most columns of C for teams: the products of a team's lanes are counted in 32 bits.
+#: Most columns of C for the masked product's kernel with teams, which counts the products of a team's lanes in 32 bits.
 _MAX_COLUMNS = 1 << 27
-#: Most chunks of rows to a worker.
+#: Most chunks of the mask's rows to a worker, a work-item that takes one chunk after another.
 _CHUNKS_PER_WORKER = 64
-#: Least entries of the mask in a chunk.
+#: Least entries of the mask in a chunk of rows that a worker, a work-item, takes at a time.
 _MIN_CHUNK = 32
-#: Longest row of B that is walked as a whole; longer ones are cut to the columns of the mask's row by binary search.
+#: Longest row of B that a masked product walks as a whole; longer ones are cut to the columns of the mask's row by bisection.
 _MAX_WALKED = 64
-#: Workers to a compute unit of a GPU.
+#: Number of workers, work-items that take chunks of the mask's rows, to a compute unit of a GPU.
 _WORKERS_PER_UNIT = 64
 
 
@@ -72,7 +72,7 @@ class Lookup:
 
 
 def parse(label: str) -> Lookup:
-    """Return the lookup of a label, such as "team:128".
+    """Return the lookup of columns in the mask's row that a label names, such as "team:128".
 
     Raises
     ------
@@ -135,11 +135,11 @@ class MaskedTeam(_OfMask):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, window: int = _DEFAULT_WINDOW, *, by_rows: bool = False) -> Self:
-        """Return the legal record for a device: with as many teams to a work-group as local memory holds."""
+        """Return the kernel's parameters for a device: with as many teams of work-items to a work-group as local memory holds."""
         lanes, is_counted = _synchronised_lanes(device.portability), _is_counted(arithmetic) and not by_rows
 
         def candidates() -> Iterator[Self]:
-            """Iterate over records, the largest work-groups first."""
+            """Iterate over parameters of the masked product's kernel, the largest work-groups first."""
             group = min(_WORK_GROUP, device.max_work_group) if lanes > 1 else 1
             while group >= lanes:
                 yield cls(group, arithmetic, is_counted, device.portability, lanes, window)
@@ -149,7 +149,7 @@ class MaskedTeam(_OfMask):
 
     @property
     def local_bytes(self) -> int:
-        """Bytes of local memory that a work-group takes."""
+        """Bytes of local memory that a work-group of the masked product's kernel takes."""
         value, teams = self.arithmetic.result.itemsize, self.work_group // self.lanes
         return teams * (2 * self.window * (5 + value) + 4) + self.work_group * (16 + value)
 
@@ -205,7 +205,7 @@ class MaskedTeam(_OfMask):
 
 
 def _synchronised_lanes(portability: Portability) -> int:
-    """Return the number of lanes that synchronise without the rest of their work-group."""
+    """Return the number of a device's lanes (neighbouring work-items) that synchronise without the rest of a work-group."""
     if portability.match == "ptx":
         return min(portability.lane_width, 32)
     return portability.lane_width if portability.lanes == "bpermute" else 1
@@ -228,7 +228,7 @@ class MaskedChunked(_OfMask):
 
     @classmethod
     def legal(cls, arithmetic: Arithmetic, *, places: bool) -> Self:
-        """Return the record for an arithmetic and a lookup; legal on every device."""
+        """Return the parameters of the masked product's kernel by chunks of rows, for dtypes and a lookup, on any device."""
         return cls(1, arithmetic, _is_counted(arithmetic), places)
 
     @property
@@ -275,7 +275,7 @@ class Masked(NamedTuple):
 
 
 def choose_masked_record(device: Device, product: Masked, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
-    """Return the record of a product's kernel under a mask, with the lookup that the device's profile chooses.
+    """Return the parameters of the kernel for a product under a mask, with the lookup that the device's profile chooses.
 
     ``by_rows``: a team walks one row of B after another, though products could be counted: for short rows of A and long ones of
     B, as in graphs whose edges lead to higher degrees (R-MAT 18 on an H200: 4.0 ms by rows with float32, 5.0 counted).
@@ -285,7 +285,7 @@ def choose_masked_record(device: Device, product: Masked, *, by_rows: bool = Fal
 
 
 def record_of(device: Device, product: Masked, lookup: Lookup, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
-    """Return the record of the kernel for a lookup; without teams for the product, workers take chunks of rows."""
+    """Return the parameters of a masked product's kernel for a lookup of columns; chunks of rows if teams do not suit."""
     arithmetic = product.arithmetic
     wide = _is_counted(arithmetic) and arithmetic.result.itemsize == 8 and not device.int64_atomics
     if lookup.window and takes_teams(device) and not wide and product.n_columns <= _MAX_COLUMNS:
@@ -294,19 +294,19 @@ def record_of(device: Device, product: Masked, lookup: Lookup, *, by_rows: bool 
 
 
 def takes_teams(device: Device) -> bool:
-    """Return whether the lanes of a team can synchronise on a device."""
+    """Return whether a device can run the masked product's kernel with teams, whose lanes synchronise among themselves."""
     return not device.lanes_are_loops and _synchronised_lanes(device.portability) > 1
 
 
 def workers_of(device: Device) -> int:
-    """Return the number of workers on a device: work-items that take chunks of rows."""
+    """Return the number of workers on a device: work-items that take one chunk of the mask's rows after another."""
     return device.compute_units + 1 if device.lanes_are_loops else device.compute_units * _WORKERS_PER_UNIT
 
 
 def enqueue_masked(
     chain: Chain, product: Masked, record: MaskedTeam | MaskedChunked, sums: cl_array.Array, marks: cl_array.Array
 ) -> None:
-    """Enqueue the sums at all places of the mask, and a byte for each: 1 if the place has a product, else 0."""
+    """Enqueue the sums of A @ B at the entries of the mask, and a byte for each: 1 if the place has a product, else 0."""
     indptr, indices = product.mask
     n_rows, n_entries, index = indptr.size - 1, indices.size, indptr.dtype
     if not n_entries:
@@ -333,7 +333,7 @@ def enqueue_masked(
 
 
 def features_of(product: Masked, workers: int) -> Mapping[str, float]:
-    """Return the features of a product under a mask, by the names that profiles have; ``workers``: their number on the device.
+    """Return the features of a product under a mask, by the names that profiles have; ``workers``: see `workers_of`.
 
     Tables of places may take the bytes of the mask's structure less those of the marks, plus the bytes that operands save by
     sharing arrays: with the sums, all memory stays below A, B and twice M.

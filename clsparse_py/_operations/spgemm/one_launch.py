@@ -23,7 +23,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["OneLaunch", "in_one_launch"]
 
-#: Most work-items of a work-group.
+#: Most work-items in a work-group of the kernel that makes a product of small matrices in one launch.
 _WORK_GROUP = 256
 
 
@@ -42,10 +42,11 @@ class OneLaunch(OfLanes):
 
     words: int
 
-    #: Candidates of `words`, the largest first.
+    #: Candidates for `words`, the room for a pattern of bits in local memory, the largest first.
     WORDS: ClassVar[tuple[int, ...]] = (1024, 512)
-    # An entry of C looks up the entries of its row of A. With 4,000 and 16,000 lookups to a unit, two cores took half as long as
-    # by the phases, with 27,000 from 1.1 to 1.6 times as long.
+    # Making an entry of C takes a lookup for each entry of its row of A.
+    # On two cores, one launch with 4,000 or 16,000 lookups a compute unit took half as long as symbolic and numeric phases.
+    # On two cores, one launch with 27,000 lookups a compute unit took 1.1 to 1.6 times as long as symbolic and numeric phases.
     #: Most lookups of entries of A to a compute unit.
     MAX_LOOKED_UP: ClassVar[int] = 1 << 14
     #: Work-items to a row of B while the pattern of C is built.
@@ -53,7 +54,7 @@ class OneLaunch(OfLanes):
 
     @classmethod
     def legal(cls, device: Device, types: KernelTypes) -> Self:
-        """Return the legal record for a device, with the most words that local memory holds."""
+        """Return the kernel's parameters for a device: with room for as large patterns of bits as local memory holds."""
         words = device.fitting(cls.WORDS, lambda words: 16 * words, RESERVED)
         return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability, words)
 
@@ -69,19 +70,19 @@ class OneLaunch(OfLanes):
 
 
 def _kind_of_call(device: Device, A: Matrix, B: Matrix, request: Request) -> tuple[Kind, tuple[np.uint32, ...], str]:
-    """Return the kind of a product, the kernel's first arguments, and the name of the product in errors."""
+    """Return a small product's `Kind` (device and types), its kernel's first arguments, and its name in errors."""
     (m, k), n = A.shape, B.shape[1]
     sizes = np.uint32(m), np.uint32(k), np.uint32(_pattern_words(n))
     return kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product"
 
 
 def _pattern_words(n_columns: int) -> int:
-    """Return the number of 32-bit words in a row of a pattern."""
+    """Return the number of 32-bit words in a row of a matrix's pattern, which has a bit for each column."""
     return (n_columns + 31) // 32
 
 
 def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
-    """Return C's arrays, made by one launch; None if the matrices are not small, or not known to be in canonical format.
+    """Return the arrays of C = A @ B, made by one launch; None if A and B are not small, or not known to be canonical.
 
     None for plain kernels, too. Waits for the device once.
 
@@ -118,7 +119,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
     sizes_and_dtypes = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
     indptr, indices, data = allocate_each(queue, name, sizes_and_dtypes, allocator)
-    # The launch has a work-item for each product, up to a work-group for each compute unit.
+    # The launch has a work-item for each intermediate product, up to a work-group for each compute unit.
     groups = min(n_products // record.work_group + 1, n_units)
     arrays = [array.base_data for array in (*operands, indptr, indices, data)]
     chain.launch(built, groups, *sizes, *arrays)

@@ -23,7 +23,7 @@ from clsparse_py._run.recording import Tape
 
 __all__ = ["COUNT", "Operands", "new_part", "operands_of"]
 
-#: NumPy's dtype of numbers of entries of C's rows.
+#: NumPy's dtype of the array that the symbolic phase fills: the number of entries of each row of C.
 COUNT = np.dtype(np.uint32)
 
 
@@ -48,19 +48,19 @@ class Operands(NamedTuple):
 
     @property
     def features(self) -> Features:
-        """Features of the product before its analysis."""
+        """Features of the product (sizes, facts of the structures) that are known before its rows are analysed."""
         a, b, _, product, *_ = self
         m, n = product.shape
         return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.facts, b.facts, product.kind.entry_bytes)
 
     @property
     def budget(self) -> Budget:
-        """The memory budget of the product."""
+        """The bytes of workspace that the product and its accumulators may take."""
         product = self.product
         return Budget(product.memory_limit, product.workspace)
 
     def decision(self, request: Request) -> Decision:
-        """Return the bins by which the product is analysed, and the reason for them."""
+        """Return the bins (classes of rows by size) among which the analysis shares rows out, and the reason for them."""
         return decide(self.product.kind, self.features, request, self.budget)
 
     def new_part(self, part: str, n: int, dtype: Any) -> cl_array.Array:
@@ -72,7 +72,7 @@ class Operands(NamedTuple):
         return self.new_part("indptr", self.product.shape[0] + 1, c_index)
 
     def new_counts(self, c_index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array | None]:
-        """Return memory for the entries of each row of C, and C's ``indptr`` if it is the same memory: pointers of 32 bits.
+        """Return memory for the number of entries of each row of C, and C's ``indptr`` if that shares it, having 32 bits.
 
         Pointers of 64 bits are not made before it is known that C needs them.
         """
@@ -84,7 +84,7 @@ class Operands(NamedTuple):
 
 
 def operands_of(A: Matrix, B: Matrix, request: Request, chain_of: Callable[..., Chain] = Chain) -> Operands:
-    """Return the operands of A @ B; ``chain_of`` makes the chain of a queue and arrays."""
+    """Return the operands of A @ B as kernels take them; ``chain_of`` makes a chain of commands on a queue and arrays."""
     a = CanonicalOperand(A)
     # A matrix that is multiplied by itself is put into canonical format once.
     b = a if B is A else CanonicalOperand(B)
@@ -103,7 +103,7 @@ def operands_of(A: Matrix, B: Matrix, request: Request, chain_of: Callable[..., 
 
 
 def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any, allocator: Any) -> cl_array.Array:
-    """Return a new array for a part of C, which does not count as workspace."""
+    """Return a new array for a part of C (indptr, indices or values), which does not count as workspace."""
     purpose = f"{part} of the {shape[0]} x {shape[1]} product"
     if current() is None:
         array = allocate(chain.queue, purpose, n, dtype, allocator)

@@ -31,14 +31,14 @@ __all__ = ["compute", "fill", "inspect_structure", "multiply", "new_indices"]
 
 _log = logging.getLogger(__name__)
 
-#: Bins of a product by windows of columns, which need the least memory.
+#: Bins of a product whose rows are all made by windows of columns, the way that needs the least memory.
 _IN_WINDOWS = Bins((EMPTY, WINDOWS))
-#: Reason for bins of windows, in words.
+#: Reason that explanations give for a product whose rows are all made by windows of columns.
 _WINDOWS_REASON = "windows of columns, as memory is missing for what was chosen"
 
 
 def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, workspace: Workspace | None = None) -> Result:
-    """Return C's arrays, which the device may still be writing.
+    """Return the arrays of C = A @ B, which the device may still be writing.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
 
 
 def _multiply_again(A: Matrix, B: Matrix, request: Request) -> Result:
-    """Return C's arrays; from the third product of two structures on, by the recorded commands of the second product."""
+    """Return the arrays of A @ B; from the third product of two structures on, by the recorded commands of the second."""
     former = former_of(A, B, request)
     if former is None:
         return compute(A, B, request)[2]
@@ -88,7 +88,7 @@ def _multiply_again(A: Matrix, B: Matrix, request: Request) -> Result:
 
 
 def inspect_structure(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> tuple[Operands, Counted]:
-    """Return the operands, and the structure of C but for its columns; no values are computed.
+    """Return the operands of A @ B as kernels take them, and C's structure but for columns; no values are computed.
 
     Parameters
     ----------
@@ -127,21 +127,21 @@ def compute(
 
 
 def _count(operands: Operands, request: Request, timer: Timer, counting_only: bool = False) -> Counted:
-    """Return the structure of C but for its columns; by windows of columns if memory is missing for the chosen bins."""
+    """Count C's entries, and return C's structure but for columns; by windows of columns if memory is missing for the bins."""
     counted: Counted | None = None
     try:
         counted = count(operands, request, timer, counting_only=counting_only)
     except MemoryError as error:
         _log.info("all rows go through windows of columns: %s", error)
     if counted is None:
-        # Windows are not counted in the handler, where the error still holds the memory allocated so far.
+        # Rows are counted by windows after the ``except`` block, where the error still holds the memory allocated so far.
         counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_WINDOWS_REASON), timer, counting_only=counting_only)
     require_at_most(counted.nnz, request.max_nnz)
     return counted
 
 
 def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
-    """Return C's arrays, and enqueue the steps that make them; ``counted`` keeps those steps.
+    """Enqueue C's columns and values, step by step (the rows of each bin), and return C's arrays; ``counted`` keeps the steps.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
     except MemoryError:
         if counted.loose is None:
             raise
-        # The rows in the room of their upper bound may hold the missing memory: they are freed, and made again.
+        # Rows of C that were made uncounted may hold the missing memory: they are freed, and made anew.
         counted.loose = None
         C = _allocate(operands, counted)
     timer.end_phase("allocation")
@@ -169,7 +169,7 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
 
 
 def _allocate(operands: Operands, counted: Counted) -> Result:
-    """Return C's arrays: row pointers that are there, and new arrays for columns and values."""
+    """Return C's arrays: the row pointers, which counting made, and new arrays for columns and values."""
     data = operands.new_part("values", counted.nnz, counted.product.kind.result)
     return Result(counted.indptr, new_indices(operands, counted), data)
 

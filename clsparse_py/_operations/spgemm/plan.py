@@ -73,16 +73,16 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
         self._reason = str(counted.reason)
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
-        # The first product makes the columns too; its lock keeps other threads waiting until then.
+        # The first product makes C's columns too; the lock of the first product keeps other threads waiting until then.
         self._has_columns = C is not None
-        # Later products may take their factors from a list of products; the second call decides whether the plan has one.
+        # Later products may take factors from a list of intermediate products; the second call decides if the plan has a list.
         self._list: Upgrade[ProductList] | None = None
         self._list_undecided = operands.chain.device.resident > 1
         self._first_product = None if C is None else self._assembled(self._structure, C.data)
         self._first = threading.Lock()
 
     def take_product(self) -> MatrixT:
-        """Return the product that was computed while planning, and forget it."""
+        """Return the product C that was computed while planning, which the plan then forgets."""
         product, self._first_product = self._first_product, None
         assert product is not None
         return product
@@ -125,7 +125,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             return self._multiply(a_data, b_data, out)
 
     def _multiply(self, a_data: Values | None, b_data: Values | None, out: MatrixT | None) -> MatrixT:
-        """Return the product of new values of the operands, as `__call__` says."""
+        """Return the product of new values of A and B, as `SpgemmPlan.__call__` says."""
         if are_plain() and not self._product.kind.device.is_plain:
             self._plan_plainly()
         left = self._a.accept("a_data", a_data, self._product.a_data)
@@ -150,17 +150,17 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         return out
 
     def _enqueue(self, chain: Chain, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array, phase: str) -> None:
-        """Enqueue C's values, and its columns if ``phase`` is not "values"; keep the steps that make them."""
+        """Enqueue C's values, and C's columns if ``phase`` is not "values"; keep the steps (rows of each bin) that were taken."""
         C = Result(self.indptr, self._indices, data)
         self._steps = enqueue(chain, self._product._replace(a_data=left, b_data=right), self._steps, C, phase)
 
     def _count_to_list(self) -> ProductList | None:
-        """Count a call towards the list of products, and return the list, if the plan has it by now."""
+        """Count a call of the plan, and return the plan's list of intermediate products if calls were enough to have it made."""
         upgrade = self._list
         if self._list_undecided or not (upgrade is None or upgrade.is_done):
             with self._first, counting(self._workspace):
                 if self._list_undecided:
-                    # The module of product lists is loaded late, as few processes use it.
+                    # The module of lists of intermediate products is loaded late, as few processes use it.
                     from clsparse_py._operations.spgemm.product_list import first_list_call
 
                     list_from = first_list_call(self._product, self._steps, self.nnz)
@@ -171,7 +171,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         return None if upgrade is None else upgrade.made
 
     def _start_list(self, list_from: int) -> Upgrade[ProductList]:
-        """Return an upgrade that makes the list of products behind some calls; it does not refer to the plan, which keeps it."""
+        """Return the `Upgrade` that makes the list of intermediate products from a call on; it has no reference to the plan."""
         from clsparse_py._operations.spgemm.product_list import make_product_list
 
         list_arguments = self.queue, self._product, self.indptr, self._indices
@@ -188,12 +188,12 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._list, self._list_undecided = None, False
 
     def _remaining_workspace(self) -> Workspace | None:
-        """Return a workspace for one call, in which the plan's memory is in use; calls of several threads do not share one."""
+        """Return a workspace (count of memory) for one call, with the plan's memory in use; calls of threads do not share one."""
         workspace = self._workspace
         return None if workspace is None else Workspace(workspace.limit, workspace.used)
 
     def _check_out(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
-        """Return the values of an earlier result, which new values overwrite, after checking it."""
+        """Return the values of ``out``, an earlier result of the plan, for a product to overwrite, after checking ``out``."""
         product = self._product
         of_a = {"a_data": left, "A.indptr": product.a_indptr, "A.indices": product.a_indices}
         of_b = {"b_data": right, "B.indptr": product.b_indptr, "B.indices": product.b_indices}
@@ -202,7 +202,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return the methods with the rows that each makes, and the product's sizes."""
+        """Return the SpGEMM methods of the plan with the rows of C that each makes, and the product's sizes, as a table."""
         bins = tuple(
             BinRows(bin_.method, bin_.accumulator.describe(), bin_.max_products, bin_.max_length, rows.n - rows.n_empty)
             for bin_, rows in ((step.bin, step.rows) for step in self._steps)

@@ -31,9 +31,9 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["ListKernel", "ListedProducts", "ProductList", "first_list_call", "make_product_list"]
 
-#: Most bytes to a product while a list of products is made.
+#: Most bytes of memory for each intermediate product while a plan's list of products is made.
 _MADE_BYTES = 28
-#: Most bytes to a product in a list of products.
+#: Most bytes for each intermediate product in the list of products that a plan keeps.
 _KEPT_BYTES = 10
 
 
@@ -97,7 +97,7 @@ class ListedProducts(OfProduct):
 
     @property
     def local_bytes(self) -> int:
-        """Bytes of local memory of a work-group."""
+        """Bytes of local memory of a work-group of the kernel that makes C's values by a list of products."""
         return self.work_group * (self.items + 1) * self.types.value_bytes
 
     @classmethod
@@ -125,13 +125,13 @@ class ProductList:
     arrays: tuple[cl_array.Array, ...]
 
     def enqueue(self, chain: Chain, a_data: cl_array.Array, b_data: cl_array.Array, c_data: cl_array.Array) -> None:
-        """Enqueue C's values, for values of A and B."""
+        """Enqueue the kernel that makes C's values from values of A and B by the list of products."""
         built, _ = chain.build(self.kernel)
         chain.launch(built, self.n_tiles, *self.arrays, a_data, b_data, c_data)
 
 
 def first_list_call(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
-    """Return the call of a plan that begins the list of products; None for no list.
+    """Return the number of the call of a plan that begins to make the list of products; None for no list.
 
     There is no list if most rows are merged by a work-item each, or have a sum for each column that they span, as such kernels
     read B's rows side by side; nor if memory is missing for it.
@@ -152,7 +152,7 @@ def first_list_call(product: Product, steps: Sequence[Step], nnz: int) -> int | 
 
 
 def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
-    """Return whether an accumulator reads rows of B side by side, so that a list of products is no faster."""
+    """Return whether an accumulator's lanes read rows of B side by side, so that a list of products is no faster."""
     return isinstance(accumulator, DenseSpan) or (isinstance(accumulator, Merge) and accumulator.lanes == 1)
 
 
@@ -193,7 +193,7 @@ def make_product_list(
 def _sort_products(
     chain: Chain, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Sort the products by C's entries; return their numbers in that order, between the first products of A's and of C's entries.
+    """Sort the products by C's entries; return the first product of each entry of A, the sorted products, and the same of C.
 
     The number of a product is its place in the order of A's entries.
     """
@@ -211,14 +211,14 @@ def _sort_products(
 
 
 def _launch(chain: Chain, product: Product, phase: str, n_items: int, *arguments: Any, items: int = 0) -> None:
-    """Launch the kernel of a phase of the list over ``n_items``, with ``items`` of them to a work-item."""
+    """Launch the kernel of one phase of making a list of products, over ``n_items``, with ``items`` to a work-item."""
     group = min(product.kind.thresholds.list_group, chain.device.max_work_group)
     built, record = chain.build(ListKernel(group, product.types.of("values"), phase, items))
     chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
 
 
 def _choose_values_kernel(chain: Chain, product: Product, items: int) -> ListedProducts:
-    """Return the record of the kernel that makes values, as it is built: its work-group gives the size of tiles."""
+    """Return the parameters of the kernel that makes C's values by a list of products, as built: they give the size of tiles."""
     group, types = min(product.kind.thresholds.list_group, chain.device.max_work_group), product.types.of("values")
     candidates = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
     return chain.build(chain.device.fitting(candidates, lambda record: record.local_bytes))[1]

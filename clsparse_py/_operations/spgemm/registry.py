@@ -30,7 +30,7 @@ Method = Literal[
     "esc-local",
     "long-rows",
 ]
-#: Methods by name: functions from a setting to bins.
+#: SpGEMM methods by name: functions from a setting (device, types, thresholds) to bins, classes of rows by size.
 METHODS: dict[str, Callable[[Setting], tuple[Bin, ...]]] = {
     "reg-merge": reg_merge,
     "merge": merge,
@@ -44,7 +44,7 @@ METHODS: dict[str, Callable[[Setting], tuple[Bin, ...]]] = {
     "esc-local": esc_local,
     "long-rows": long_rows,
 }
-#: Names of the methods of each family, by which trees tell bins apart.
+#: Names of the SpGEMM methods of each family, by which a profile's decision trees tell bins (classes of rows) apart.
 FAMILIES = {
     "sorts": ("reg-sort", "sort"),
     "merges": ("reg-merge", "merge"),
@@ -52,5 +52,5 @@ FAMILIES = {
     "dense": ("dense",),
     "expands": ("esc", "esc-local", "long-rows"),
 }
-#: Methods, and parts of methods, by the names that strategies and choices of bins may have.
+#: SpGEMM methods, and parts of "dense", by the names that labels of strategies and of bins' accumulators may have.
 PARTS = {**METHODS, "dense-span": dense_span, "dense-windows": dense_windows}

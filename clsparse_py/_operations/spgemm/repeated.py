@@ -25,7 +25,7 @@ from clsparse_py._run.recording import Recording, Tape
 
 __all__ = ["PARTS", "Former", "RecordedProduct", "former_of", "take_recording"]
 
-#: Names of C's arrays on a tape.
+#: Names of the three arrays of a product C on a `Tape`, which records commands: row pointers, columns, values.
 PARTS = ("indptr", "indices", "values")
 
 
@@ -47,7 +47,7 @@ class RecordedProduct(NamedTuple):
     decided: tuple[object, int]
 
     def repeat(self, A: Matrix, B: Matrix) -> Result | None:
-        """Return C's arrays, which the device may still be writing; None if thresholds changed since, or memory is missing."""
+        """Return A @ B by the recorded commands, without a wait; None if thresholds changed since, or memory is missing."""
         if self.decided != (supposed(), profiles.forgotten):
             return None
         operands = _arrays(A) if A is B else (*_arrays(A), *_arrays(B))
@@ -80,7 +80,7 @@ def _arrays(A: Matrix) -> tuple[Any, Any, Any]:
 
 
 def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
-    """Return the record of former products of two structures by one request; None if the product cannot be repeated."""
+    """Return the `Former`, the count and record of earlier products of two structures; None if the product is not repeatable."""
     of_a, of_b = A.facts, B.facts
     if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical):
         return None
@@ -93,7 +93,7 @@ def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
     values = {id(array.base_data) for array in (A.data, B.data)}
     if values & {id(array.base_data) for array in (A.indices, A.indptr, B.indices, B.indptr)}:
         return None  # a recording would take new values for indices
-    # A's structure keeps the record of former products as long as B's structure is alive.
+    # A's structure keeps the `Former`, the record of earlier products with B, as long as B's structure is alive.
     of_structure: _Formers = A.structure.get_plan(Former, weakref.WeakKeyDictionary)
     formers = of_structure.setdefault(B.structure, {})
     return formers.setdefault((request, A.data.dtype, B.data.dtype, A is B), Former())
@@ -104,7 +104,7 @@ def take_recording(A: Matrix, B: Matrix, operands: Operands, C: Result) -> Recor
     chain, product = operands.chain, operands.product
     assert isinstance(chain, Tape)
     tape, operand_arrays = chain.to_recording(), (*_arrays(A), *_arrays(B))
-    # Operands whose indices were converted for kernels are other arrays than A's and B's.
+    # Recorded operands whose indices were converted for kernels are other arrays than A's and B's, and cannot be exchanged.
     if tape is None or any(array is not expected for array, expected in zip(operand_arrays, product[1:7], strict=True)):
         return None
     return RecordedProduct(tape, tuple((array.size, array.dtype) for array in C[:3]), (supposed(), profiles.forgotten))

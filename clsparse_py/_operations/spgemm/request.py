@@ -50,15 +50,15 @@ class Request(NamedTuple):
 
     @property
     def is_auto(self) -> bool:
-        """Whether a strategy gives the bins: a speculation may spare the analysis, and the work of rows refines the bins."""
+        """Whether a strategy (list of methods) gives the bins of rows, so that a speculation may spare the analysis of rows."""
         return self.bins is None and self.method == "auto"
 
     @property
     def may_skip_counting(self) -> bool:
-        """Whether C may be allocated by its upper bound: nobody asks for its number of entries before its values."""
+        """Whether C may be allocated by an upper bound: the caller does not ask for its number of entries before its values."""
         return not self.values_later and self.max_nnz is None
 
     @property
     def is_open(self) -> bool:
-        """Whether the caller gave neither a method, nor a strategy, nor bins."""
+        """Whether the request leaves the method open: it names no method, and has no strategy and no bins of rows."""
         return self.method == "auto" and self.strategy is None and self.bins is None

@@ -34,7 +34,7 @@ from clsparse_py._operations.spgemm.thresholds import Thresholds
 
 __all__ = ["Assignment", "Partition", "Step", "are_long", "numeric_bin", "partition_of", "refine", "suits_upper_bound"]
 
-#: Classes of accumulators that can make rows in the room of their upper bound.
+#: Classes of the accumulators that can make rows of C uncounted, each in memory for as many entries as products.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
 
 
@@ -55,7 +55,7 @@ class Assignment(NamedTuple):
 
 
 def refine(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Assignment:
-    """Return the final bins of a product, and the rows that each of them takes.
+    """Return the final bins (classes of rows by size) of a product, and the number of rows that each of them takes.
 
     One bin takes all rows that have products, in their order, if the product is small or its rows short. Else given
     bins, and the bins of a named method, stay as they are; with "auto" the device's profile chooses the accumulator of each bin,
@@ -79,7 +79,7 @@ def refine(kind: Kind, features: Features, decision: Decision, work: Work, budge
 
 
 def _choose_single_bin(kind: Kind, features: Features, decision: Decision, work: Work) -> Bin | None:
-    """Return a bin that takes all rows of a product in their order; None if several bins had better share them."""
+    """Return the one bin that takes all rows of a product in their order; None if several bins had better share the rows."""
     limits = kind.thresholds
     if not decision.is_auto:
         light = all(bin_.method in ("", "reg-merge") for bin_, n in zip(decision.bins, work.taken, strict=True) if n)
@@ -91,7 +91,7 @@ def _choose_single_bin(kind: Kind, features: Features, decision: Decision, work:
 
 
 def _join_bins(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
-    """Iterate over bins that have rows; neighbouring bins with one accumulator are joined, and few rows go to the next bin."""
+    """Iterate over the bins that have rows; bins with one accumulator are joined, and few rows go to the next larger bin."""
     pending: tuple[Bin, int] | None = None
     for bin_, n in shares:
         if not n:
@@ -123,7 +123,7 @@ def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequenc
     if not 0 < n_products <= INT32_MAX or n_rows > INT32_MAX or compression > limits.max_upper_compression:
         return False
     if len(bins) == 1 and isinstance(bins[0].accumulator, DenseChunked):
-        # A chunk of rows has a buffer without gaps: the compaction moves as many entries as C has.
+        # A chunk of rows fills memory without gaps: the compaction moves only as many entries as C has.
         return n_products <= n_rows * max(limits.max_upper_mean, limits.max_moved * compression)
     if n_products > limits.max_upper_mean * n_rows:
         return False
@@ -137,7 +137,7 @@ def are_long(kind: Kind, bin_: Bin, n_rows: int, n_all: int) -> bool:
 
 
 def numeric_bin(thresholds: Thresholds, speculation: Speculation, speculated: Speculated, inputs: int) -> Bin | None:
-    """Return the bin of the numeric phase after a speculation that held; None if rows had better not be merged."""
+    """Return the bin of all rows after a speculation (one merge kernel for all) that held; None if merging is not best."""
     if speculation.accumulator.lanes == 1 and speculation.accumulator.length <= max_item_length(thresholds):
         return single_item_bin(thresholds, speculated.longest_row, 0, inputs) or speculation.bin
     compresses = speculated.n_products >= thresholds.min_merged_compression * speculated.nnz
@@ -177,7 +177,7 @@ class Partition(NamedTuple):
 
 
 def partition_of(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Partition:
-    """Return the partition of a product's rows among bins, by the work of rows."""
+    """Return the partition of a product's rows among bins (classes of rows with accumulators), by the analysed work."""
     n_rows, (shares, rulings) = features.shape[0], refine(kind, features, decision, work, budget)
     rows_of_bins, is_listed = _partition_rows(n_rows, shares)
     nonempty = [(bin_, rows) for bin_, rows in rows_of_bins if bin_.accumulator is not None]
@@ -188,7 +188,7 @@ def partition_of(kind: Kind, features: Features, decision: Decision, work: Work,
 
 
 def _partition_rows(n_rows: int, shares: Sequence[tuple[Bin, int]]) -> tuple[list[tuple[Bin, Rows]], bool]:
-    """Return the rows of each bin that has rows, and whether rows are listed: not if one bin takes all.
+    """Return the rows of C that each bin takes, and whether rows are listed by bins: not if one bin takes all.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Speculative symbolic phase: one merge kernel for all rows, chosen by facts of the structures, reports whether the choice held.
+"""Speculative symbolic phase: one merge kernel for all rows, chosen by facts of the structures, reports if all suit it.
 
-If the choice held, nothing is analysed, and the host waits once. If not, work-groups that begin later stop at once.
+If all rows suit the kernel, nothing is analysed, and the host waits once. If not, work-groups that begin later stop at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clsparse_py._primitives.scan import choose_summed_tile, enqueue_scan
 
 __all__ = ["Speculated", "speculate"]
 
-#: Numbers that the kernel reports between sums and products: whether the choice failed, the longest row of A, empty rows.
+#: Number of totals that the speculative kernel reports between sums and products: failure, longest row of A, empty rows.
 _BEFORE_SLOTS = 3
 
 
@@ -41,7 +41,7 @@ class Speculated(NamedTuple):
 
 
 def speculate(operands: Operands, accumulator: Merge, max_products: int) -> Speculated | None:
-    """Enqueue the speculative symbolic phase, and return its outcome; None if the choice did not hold. Waits for the device.
+    """Count C's entries by one merge kernel without analysis, and return the outcome; None if a row does not suit. Waits.
 
     Parameters
     ----------
@@ -56,19 +56,19 @@ def speculate(operands: Operands, accumulator: Merge, max_products: int) -> Spec
     limits = kind.thresholds
     built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), limits.max_speculated))
     groups, rows = kernel.groups(m), kernel.work_group // kernel.lanes
-    # The kernel sums entries by the tiles of the scan of row pointers, if the scan takes such sums.
+    # The merge kernel sums C's entries by the tiles of the scan that makes row pointers, if that scan takes sums of tiles.
     tile = choose_summed_tile(chain.device, COUNT, kind.c_index, m + 1)
     fits = tile > 0 and tile % rows == 0 and m <= limits.max_partial_sums * tile
     to_sum = tile // rows if fits else -(-groups // kernel.SLOTS)
     n_sums = -(-groups // to_sum)
     indptr = operands.new_pointers(kind.c_index)
-    # Pointers of 32 bits hold the entries of rows until these are summed.
+    # The memory of C's row pointers, if they have 32 bits, takes the numbers of entries of rows until these are summed.
     counts = indptr if kind.c_index.itemsize == COUNT.itemsize else chain.scratch(m, COUNT)
     n_reported = 1 + n_sums + _BEFORE_SLOTS + kernel.SLOTS
     report = chain.counters(n_reported)
     chain.launch(built, groups, np.uint64(m), *product.structure, counts, report, np.uint32(n_sums), np.uint32(to_sum))
     enqueue_scan(chain, counts, indptr, m, kind="pointers", tile_sums=(report, tile) if fits else None)
-    # The report is a list, as Python adds a few numbers faster than NumPy.
+    # The numbers that the kernel reports become a list, as Python adds a few numbers faster than NumPy.
     numbers: list[int] = chain.read(report, n_reported).tolist()
     n_products, nnz = sum(numbers[-kernel.SLOTS :]), sum(numbers[: n_sums + 1])
     failed, longest, n_empty = numbers[n_sums + 1 : -kernel.SLOTS]

@@ -20,14 +20,14 @@ _log = logging.getLogger(__name__)
 
 
 def prepare(chain: Chain, product: Product, step: Step, listed: cl_array.Array | None) -> Step:
-    """Return a step with its accumulator's state and, if rows are listed, with their list."""
+    """Return a step (the rows of one bin) with its accumulator's state and, if rows are listed, the list of rows."""
     assert step.bin.accumulator is not None  # rows without products have no step
     rows = step.rows if listed is None else step.rows._replace(listed=listed)
     return step._replace(rows=rows, state=step.bin.accumulator.prepare(chain, product, rows))
 
 
 def predict_records(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
-    """Yield the records of kernels that some phases will take, for steps whose accumulators can predict them."""
+    """Yield parameters of the kernels that some phases of a product will take, if the bins' accumulators can predict them."""
     for step in steps:
         if isinstance(step.bin.accumulator, Team):
             for phase in phases:
@@ -37,7 +37,7 @@ def predict_records(product: Product, steps: Sequence[Step], phases: Sequence[st
 
 
 def enqueue_phase(chain: Chain, product: Product, steps: Sequence[Step], phase: str, C: Result | cl_array.Array) -> None:
-    """Enqueue a phase of all steps. Long rows come first, on a side queue, and others are made at the same time.
+    """Enqueue a phase of a product, bin by bin of rows; long rows come first, on a side queue, beside all others.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def enqueue_phase(chain: Chain, product: Product, steps: Sequence[Step], phase: 
 
 
 def _enqueue_each(chain: Chain, product: Product, steps: Iterable[Step], phase: str, C: Result | cl_array.Array) -> None:
-    """Enqueue a phase of some steps on one queue, step by step."""
+    """Enqueue a phase of a product on one queue for some steps, each the rows of one bin, one after another."""
     for bin_, rows, state, _ in steps:
         accumulator = bin_.accumulator
         assert accumulator is not None  # steps are made of bins that have one
@@ -68,7 +68,7 @@ def _enqueue_each(chain: Chain, product: Product, steps: Iterable[Step], phase: 
 
 
 def enqueue(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
-    """Enqueue C's columns and values, or values alone, and return the steps: windows of columns if memory was missing."""
+    """Enqueue C's columns and values, or values alone; return the steps taken: windows of columns if memory was missing."""
     if not C.data.size:
         return steps
     try:
@@ -77,7 +77,7 @@ def enqueue(chain: Chain, product: Product, steps: Sequence[Step], C: Result, ph
         _log.info("all rows go through windows of columns: %s", error)
     else:
         return steps
-    # Windows are not enqueued in the handler, where the error still holds the memory allocated so far.
+    # Windows of columns are enqueued after the ``except`` block, where the error still holds the memory allocated so far.
     n_rows, n_made = product.shape[0], sum(step.rows.n - step.rows.n_empty for step in steps)
     windows = [Step(WINDOWS, Rows(n_rows, n_empty=n_rows - n_made))]
     enqueue_phase(chain, product, windows, phase, C)

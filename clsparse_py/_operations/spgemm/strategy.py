@@ -49,17 +49,17 @@ __all__ = [
     "strategy_bins",
 ]
 
-#: Label of the choice that leaves a bin the strategy's accumulator.
+#: Label of the choice that leaves a bin (class of rows) the accumulator that the strategy gives to it.
 GIVEN = "given"
-#: Label of the choice that gives a bin the accumulator of the last bin.
+#: Label of the choice that gives a bin (class of rows) the accumulator of the strategy's last bin.
 LAST = "last"
-#: Suffix of a label: one accumulator makes the rows of all bins with this choice.
+#: Suffix of a label of a choice of accumulators: one accumulator makes the rows of all bins with this choice.
 _TOGETHER = ":together"
-#: Names of the methods that merge, which may have limits.
+#: Names of the SpGEMM methods that merge rows of B, which may have limits of rows in a strategy's label.
 MERGING = ("reg-merge", "merge")
-#: Names of the methods that take any row in any memory: the last method of a strategy is one of these.
+#: Names of the SpGEMM methods that take any row in any memory: the last method of a strategy is one of these.
 TAKING_ALL = ("esc", "esc-local", "long-rows")
-#: Bins of every product by plain kernels: one dense accumulator for chunks of rows.
+#: Bins of every product by plain kernels (a work-item to a work-group): one dense accumulator for chunks of rows.
 PLAIN = Bins((EMPTY, CHUNKED))
 #: Features of a typical product, by which the strategy of an unknown product is chosen.
 _TYPICAL = Features((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23)).by_name()
@@ -111,7 +111,7 @@ class Strategy:
 
 
 def _entry(text: str, label: str) -> Entry:
-    """Return the method and limits that a word of a strategy's label names."""
+    """Return the SpGEMM method, with its limits of rows, that a word of a strategy's label names."""
     method, *numbers = text.split(":")
     if method not in PARTS:
         raise ValueError(f"strategy: {method!r} is no method, in {label!r}")
@@ -123,7 +123,7 @@ def _entry(text: str, label: str) -> Entry:
 
 
 def parse(label: str) -> Strategy:
-    """Return the strategy of a label, such as "reg-sort dense-span esc".
+    """Return the strategy, a list of SpGEMM methods, that a label names, such as "reg-sort dense-span esc".
 
     Raises
     ------
@@ -158,7 +158,7 @@ class Choice:
 
 
 def parse_choice(label: str) -> Choice:
-    """Return the choice of a label, such as "hash" or "reg-merge:together".
+    """Return the choice of a bin's accumulator that a label names, such as "hash" or "reg-merge:together".
 
     Raises
     ------
@@ -172,26 +172,26 @@ def parse_choice(label: str) -> Choice:
 
 
 def decide_strategy(device: Device, types: KernelTypes, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Strategy]:
-    """Return the ruling of the device's profile on the strategy of a product; ``features``: see `Features.by_name`."""
+    """Return the ruling of the device's profile on a product's strategy (list of methods); ``features``: `Features.by_name`."""
     assert types.arithmetic is not None  # of a numeric phase
     return profiles.decide(device, "spgemm", name_of(types.arithmetic.result), "strategy", features, parse)
 
 
 def choosable_strategies(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
-    """Return all strategies at the leaves of the profile's tree for a device and types."""
+    """Return all strategies (lists of SpGEMM methods) at the leaves of the profile's decision tree for a device and types."""
     assert types.arithmetic is not None  # of a numeric phase
     rules = profiles.rules(device, "spgemm", name_of(types.arithmetic.result), "strategy", _TYPICAL, parse)
     return tuple(rules.values.values())
 
 
 def strategy_bins(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
-    """Return the bins of a strategy's methods; the last bin takes any row."""
+    """Return the bins (classes of rows with accumulators) of a strategy's methods; the last bin takes any row."""
     setting = Setting(device, types, thresholds_of(device, types))
     return tuple(bin_ for entry in strategy.entries for bin_ in _entry_bins(setting, entry))
 
 
 def _entry_bins(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
-    """Return the bins of a strategy's entry: merging bins within its limits, and `Esc` with bounded workspace."""
+    """Return the bins of one method of a strategy: merging bins within its limits, and `Esc` with bounded workspace."""
     method_bins, limits = PARTS[entry.method](setting), entry.limits
     if entry.method in ("esc", "esc-local"):
         return *method_bins[:-1], Bin(entry.method, Esc(bounded=True, expected_fill=setting.thresholds.expected_fill))
@@ -214,7 +214,7 @@ def bins_for(
     strategy: Strategy | None = None,
     accumulator_limit: int | None = None,
 ) -> Bins:
-    """Return the bins of a method, after the bin of rows without products; other rows go to the bins of "auto".
+    """Return the bins (classes of rows) of a method, after the bin of empty rows; other rows go to the bins of "auto".
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
     return (types.arithmetic.result.itemsize + 1) * n_columns <= limit
 
 
-# Bins are cached, as making them takes longer than a small product.
+# Bins of methods are cached, as making them takes longer than a small product.
 @functools.lru_cache(maxsize=256)
 def _select_bins(
     of_method: Callable[[Setting], tuple[Bin, ...]] | None,

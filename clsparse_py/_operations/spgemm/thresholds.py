@@ -15,17 +15,17 @@ from clsparse_py._precision.arithmetic import name_of
 
 __all__ = ["Thresholds", "override_thresholds", "supposed", "thresholds_of"]
 
-#: Context variable with the thresholds that a tuner tries, or None.
+#: Context variable with the thresholds of SpGEMM that a tuner tries, or None.
 _supposed: ContextVar[Thresholds | None] = ContextVar("thresholds", default=None)
-#: Function: return the thresholds that a tuner tries, or None. A built-in method, as each product calls it several times.
+#: Function: return the SpGEMM thresholds that a tuner tries, or None. A built-in method, as products often call it.
 supposed = _supposed.get
 
 
-#: Threshold that no number reaches: on CPU devices it turns a choice off.
+#: Value of a threshold that no number reaches: as default on CPU devices it turns a choice off.
 _NEVER = (1 << 31) - 1
-#: Evidence of thresholds that were measured on an H100.
+#: Evidence that is told for the defaults of SpGEMM's thresholds that were measured on an H100.
 _H100 = "by hand, from products on an H100, 2026-11-22"
-#: Evidence of thresholds that were measured on an H200.
+#: Evidence that is told for the defaults of SpGEMM's thresholds that were measured on an H200.
 _H200 = "by hand, from a tuning run on an H200, 2026-11-23"
 
 
@@ -39,7 +39,7 @@ class Thresholds(thresholds.Thresholds):
     max_small_products: int = number(1 << 15, "products", on_cores=1 << 16, evidence=_H100)
     #: Most work-items to a row of a small product.
     max_small_lanes: int = number(8, "work-items", on_cores=1, least=1, most=1 << 10, evidence=_H100)
-    #: Most heads that a work-item merges in a small product.
+    #: Most heads (current entries of rows of B) that a work-item merges in a small product.
     max_small_items: int = number(16, "heads", most=64, evidence=_H100)
     #: Longest row of A, in entries, up to which one work-item merges each row, in the order of rows.
     max_item_length: int = number(12, "entries", on_cores=0, most=64, evidence=_H100)
@@ -152,7 +152,7 @@ class Thresholds(thresholds.Thresholds):
 
 
 def thresholds_of(device: Device, types: KernelTypes) -> Thresholds:
-    """Return the thresholds that a tuner tries, or else the profile's for a device and the dtype of C's values."""
+    """Return SpGEMM's thresholds: those that a tuner tries, or else the profile's for a device and the dtype of C's values."""
     supposed_thresholds = supposed()
     if supposed_thresholds is not None:
         return supposed_thresholds
@@ -162,7 +162,7 @@ def thresholds_of(device: Device, types: KernelTypes) -> Thresholds:
 
 @contextmanager
 def override_thresholds(thresholds: Thresholds) -> Iterator[None]:
-    """Replace the profiles' thresholds inside the block, as the tuner does."""
+    """Replace SpGEMM's thresholds of all profiles by others inside a ``with`` block, as the tuner does."""
     token = _supposed.set(thresholds)
     try:
         yield

@@ -29,12 +29,12 @@ class Timer:
             self._begin = time.perf_counter()
 
     def end_phase(self, phase: str) -> None:
-        """Add the time since the end of the phase before to a phase."""
+        """Finish the queue, and add the seconds since the end of the phase before to those of the phase of this name."""
         if self._queue is not None:
             self._queue.finish()
             begin, self._begin = self._begin, time.perf_counter()
             self.seconds[phase] = self.seconds.get(phase, 0.0) + self._begin - begin
 
 
-#: Timer that measures nothing.
+#: Timer of a product's phases that measures nothing: the default.
 UNTIMED = Timer(None)

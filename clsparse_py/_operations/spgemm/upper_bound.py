@@ -35,7 +35,7 @@ class Compaction(OfProduct):
 
     @property
     def tile(self) -> int:
-        """Entries of C that a work-group moves."""
+        """Number of entries of C that a work-group of the compaction moves."""
         return self.work_group * self.ALL
 
     @override
@@ -53,14 +53,14 @@ class CompactionChunked(OfProduct):
 
 
 def upper_bound_fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
-    """Return whether the workspace holds C in the room of its upper bound, and the workspace of the bins' accumulators."""
+    """Return whether the workspace holds C uncounted, with an entry for each product, and what the bins' accumulators need."""
     room, least = product.upper_bytes, max((bin_.min_bytes for bin_ in bins), default=0)
     spare = product.free if product.allow_upper_bound else product.spare(int(work.n_products / work.compression))
     return room + max(room, least) <= product.free and room + least <= spare
 
 
 def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
-    """Return new arrays for C in which a row has room for all its products; ``counts`` takes the rows' numbers of entries."""
+    """Return new arrays for C in which a row has room for all its products; ``counts`` takes the entries of each row."""
     index, n = product.kind.c_index, product.n_products
     begins = chain.scratch(product.shape[0] + 1, index)
     enqueue_scan(chain, product.products, begins, product.shape[0], kind="pointers")

@@ -1,1 +1,1 @@
-"""The methods of SpGEMM: each makes rows of C, with its kernels' records beside it; `base` is their interface."""
+"""The methods of SpGEMM: each makes rows of C, with its kernels' records beside it; `accumulator` has their interface."""

@@ -40,19 +40,19 @@ __all__ = [
     "dense_windows",
 ]
 
-#: Bytes of padding that compilers may leave between arrays of local memory.
+#: Bytes of padding that compilers may leave between a kernel's arrays in local memory.
 _PADDING = 64
-#: Lanes of a team on devices where lanes synchronise by barriers alone.
+#: Work-items of a team (those that make one row) on devices where work-items synchronise by barriers alone.
 _BARRIER_LANES = 64
-#: Columns of a window in the symbolic phase, which has a byte of local memory for each column.
+#: Columns of a window (a range of columns of C) in the symbolic phase, which has a byte of local memory for each column.
 _SYMBOLIC_COLUMNS = 4 << 10
-#: Bytes of local memory for the sums of a window.
+#: Bytes of local memory for the sums of a window, a range of columns of C.
 _SUM_BYTES = 16 << 10
-#: Most columns of a window: a column has a byte beside its sum.
+#: Most columns of a window (a range of columns of C), as a column has a byte of local memory beside its sum.
 _MAX_COLUMNS = 8 << 10
-#: Least columns of a window.
+#: Least columns of a window, a range of columns of C with sums in local memory.
 _MIN_COLUMNS = 256
-#: Work-groups of one launch from which on a row's parts are no longer made at the same time.
+#: Most work-groups of one launch by windows: rows are cut into fewer parts, ranges of columns made side by side, to stay below.
 _MANY_GROUPS = 1 << 22
 
 
@@ -91,7 +91,7 @@ class DenseSpanKernel(SynchronisedKernel):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         record = super().within(work_group, lane_width)
-        # Barriers in loops of any length have to be reached by the whole work-group: the work-group is one team.
+        # Barriers in loops of any length have to be reached by the whole work-group: the work-group makes one row.
         return replace(record, work_group=record.lanes) if record and record.team_sync == "barrier" else record
 
     @classmethod
@@ -132,7 +132,7 @@ class DenseSpan(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> DenseSpanKernel:
-        # Lanes wait at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
+        # Lanes of a row wait at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
         lanes = min(self.lanes or _lanes_without_barrier(device), device.max_work_group, device.resident)
         group = min(max(self.work_group or lanes, lanes), device.resident)
         shape = self.columns, self.entries, self.ahead
@@ -140,7 +140,7 @@ class DenseSpan(Team):
         return record.with_teams(device.local_memory - _PADDING)
 
     def fits(self, device: Device, types: KernelTypes, work_groups: int = 1) -> bool:
-        """Return whether local memory holds ``work_groups`` work-groups of one row in the numeric phase, which takes the most."""
+        """Return whether local memory holds the sums of ``work_groups`` rows, a work-group each, in the numeric phase."""
         group_bytes = self.record(device, types.of("numeric"), listed=True).row_bytes + _PADDING
         return work_groups * group_bytes <= device.local_memory
 
@@ -150,7 +150,7 @@ class DenseSpan(Team):
 
 
 def _lanes_without_barrier(device: Device) -> int:
-    """Return the number of lanes that synchronise without a barrier; 64 on devices where lanes need one."""
+    """Return the number of a device's lanes (work-items) that synchronise without a barrier; 64 where lanes need one."""
     if device.portability.match == "ptx":
         return 32
     return device.portability.lane_width if device.portability.lanes == "bpermute" else _BARRIER_LANES
@@ -191,7 +191,7 @@ class DenseWindowsKernel(SynchronisedKernel):
         return n_bytes + self.columns + self.lanes * (4 + 64 * bool(value))
 
     def narrow_windows(self) -> Iterator[Self]:
-        """Yield the record, then records with ever narrower windows, which leave local memory for as many lanes."""
+        """Yield the kernel's parameters, then ones with ever narrower windows of columns, with local memory for as many lanes."""
         columns = self.columns
         yield self
         while columns > _MIN_COLUMNS:
@@ -251,13 +251,13 @@ class DenseWindows(Team):
     min_entries: int = 0
 
     def columns_of(self, types: KernelTypes) -> int:
-        """Return the number of columns of a window in a phase."""
+        """Return the number of columns of a window, a range of C's columns in local memory, in a phase of the product."""
         value = types.value_bytes
         return min(self.columns or (_SUM_BYTES // value if value else _SYMBOLIC_COLUMNS), _MAX_COLUMNS)
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> DenseWindowsKernel:
-        # Lanes meet in loops of any length: on CPU devices a row has one lane (quirk 4).
+        # Lanes of a row meet at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
         lanes = min(self.lanes, device.max_work_group, device.resident)
         shape = self.columns_of(types), self.entries, self.ahead, self.min_entries if types.arithmetic else 0
         record = DenseWindowsKernel(lanes, types, listed, device.portability, lanes, *shape)
@@ -265,9 +265,9 @@ class DenseWindows(Team):
 
     @override
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
-        """Return memory for the first place of each part of a row; None if rows have one part."""
+        """Return memory for where in C each part (range of columns) of a row begins; None if rows have one part."""
         windows = -(-product.shape[1] // self.columns_of(product.types))
-        # Places of parts take at most half of the workspace that is left.
+        # The array of the places where the parts of rows begin takes at most half of the workspace that is left.
         parts = min(self.parts, windows, _MANY_GROUPS // rows.n, product.spare() // (8 * rows.n))
         return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
 
@@ -287,7 +287,7 @@ class DenseWindows(Team):
     def _enqueue_parts(
         self, chain: Chain, product: Product, rows: Rows, state: cl_array.Array | None, phase: str, *results: Any
     ) -> int:
-        """Enqueue a phase of all parts of the rows, and return the number of parts of a row: the state has a place for each."""
+        """Enqueue the window kernel for all parts (ranges of columns) of some rows, and return the number of parts of a row."""
         parts = 1 if state is None else state.size // rows.n
         columns = -(-product.shape[1] // (32 * parts)) * 32
         built, _ = self._build_kernel(chain, product, rows, phase)
@@ -300,35 +300,38 @@ class DenseWindows(Team):
         return "windows of columns, a team to each of several at a time"
 
 
-#: The bin of any row on CPU devices, with an accumulator as wide as B.
+#: Bin (class of rows) that takes any row on CPU devices: its dense accumulator has a sum for each column of B.
 CHUNKED = Bin("dense", DenseChunked(), takes_empty=True, as_wide=True)
-#: The bin of any row, with no workspace.
+#: Bin (class of rows) that takes any row, made by windows of columns in local memory, with no workspace.
 WINDOWS = Bin("dense", DenseWindows(entries=1), takes_empty=True)
-#: The bin of rows whose windows have many entries.
+#: Bin (class of rows) that takes any row, made by windows of columns with many loads ahead: best for windows of many entries.
 FILLED = Bin("dense", DenseWindows(ahead=8))
 
 
 def dense(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "dense": spans and windows on GPUs; on CPU devices one bin, whose workers have a sum for each column."""
+    """Return the bins of the method "dense", classes of rows by the span of their columns; on CPU devices one for all rows.
+
+    On GPUs sums are in local memory, for a row's span or window by window; on CPU devices a worker has one for each column.
+    """
     if on.device.resident > 1 or on.types.arithmetic is None:
         return *dense_span(on), FILLED
     return (CHUNKED,)
 
 
 def dense_span(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "dense" for rows that span few columns: on CPU devices none."""
+    """Return the bins of "dense-span", a part of the method "dense" for rows that span few columns: on CPU devices none."""
     if on.device.resident == 1:
         return ()
     return tuple(Bin("dense", accumulator, max_span=accumulator.columns) for accumulator in dense_spans(*on))
 
 
 def dense_windows(_on: Setting) -> tuple[Bin, ...]:
-    """Return the bin of "dense" for any row, window by window."""
+    """Return the bin of "dense-windows", a part of the method "dense" that makes any row window by window of columns."""
     return (FILLED,)
 
 
 def dense_spans(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[DenseSpan, ...]:
-    """Return accumulators of spans, narrowest first: local memory holds a row of each, and two rows of the wide ones."""
+    """Return the accumulators of "dense-span", narrowest first, if local memory holds a row's sums, or two wide rows'."""
     narrowest, widest, paired, entries, ahead = (
         int(threshold)
         for threshold in (

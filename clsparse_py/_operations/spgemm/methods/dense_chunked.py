@@ -23,25 +23,25 @@ from clsparse_py._run.launch import Chain, spread
 
 __all__ = ["DenseChunked", "DenseChunkedKernel", "Masks", "worker_bytes", "workers_on"]
 
-#: Columns to a word of bits.
+#: Columns of C to a word in a worker's array of bits, which tell the columns of a row.
 _BITS = 64
-#: Bytes of the counter of chunks that are claimed.
+#: Bytes of the counter of the chunks of rows that workers have claimed.
 _CLAIMED_BYTES = 4
-#: Chunks of rows to a worker.
+#: Number of chunks that rows are cut into for each worker, a work-item with a dense accumulator of its own.
 _CHUNKS = 32
-#: Weight of a row of C beside the weight of its products, in products.
+#: Work that a row of C counts for beside its products, in products, when rows are cut into chunks of equal work.
 _ROW_WEIGHT = 8
-#: Places for the products of a short row: at most 32 products, as rows of B are copied eight entries at a time.
+#: Room of a worker for the products of a short row: 32 products and eight more, as rows of B are copied eight entries at a time.
 _ROOM = 32 + 8
-#: Most rows of B that one step adds together.
+#: Most consecutive rows of B with the same columns that a worker adds to the sums of a row of C in one loop.
 _BLOCK = 4
-#: Entries of A between the entry whose row of B is prefetched and the entry that is computed.
+#: Entries of A's row between the entry whose row of B is prefetched and the entry whose products are being added.
 _DISTANCE = 12
-#: Entries of a row of B up to which the row has no masks.
+#: Most entries of a row of B that has no bit masks, as its columns are set one by one.
 _FEW = 4
-#: Columns between a row's first and last from which on its accumulator would not stay in a core's cache.
+#: Columns between the first and the last of a row of C, from which on a worker's sums would not stay in a core's cache.
 _FAR = 1 << 15
-#: Word count of a row of B without masks: more than three words an entry, so that columns are set one by one.
+#: Number of words of bit masks that stands for a row of B without masks: over three an entry, so that columns are set singly.
 _NO_MASKS = 0xFFFFFFFC
 
 
@@ -116,17 +116,20 @@ class _State:
 
 
 def workers_on(device: Device) -> int:
-    """Return the number of workers on a device: one more than compute units, as a runtime may give two workers to a unit."""
+    """Return the number of workers (work-items that claim chunks of rows) on a device: one more than compute units.
+
+    A runtime may give two workers to a compute unit.
+    """
     return device.compute_units + 1
 
 
 def _words_of_bits(n_words: int, phase: str) -> int:
-    """Return the words of a worker's bits: of columns, of words and, for rows of far columns, the first place of each word."""
+    """Return the 64-bit words that a worker needs for bits of columns, bits of words and, by upper bound, places of words."""
     return n_words * (2 if phase == "upper_bound" else 1) + -(-n_words // _BITS)
 
 
 def worker_bytes(n_columns: int, types: KernelTypes) -> int:
-    """Return the bytes of a worker's arrays in a phase of a product with ``n_columns`` columns."""
+    """Return the bytes of a worker's arrays (sums, bits, products of a short row) for a product with ``n_columns`` columns."""
     n_words = -(-n_columns // _BITS)
     value = types.value_bytes
     bits = 8 * _words_of_bits(n_words, types.phase) if types.phase != "values" else 0
@@ -167,7 +170,7 @@ class DenseChunked:
         del offsets, starts
         n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
         n_words = chain.scratch(n_rows_b, np.uint32)
-        # A product that hardly reads B is made in less time than masks are.
+        # A product that reads each entry of B less than once on average is made in less time than B's bit masks are.
         n_masks = nnz_b if product.n_products >= nnz_b else 0
         if 12 * n_masks > min(product.spare(), product.free - worker_bytes(product.shape[1], product.types)):
             n_masks = 0
@@ -181,22 +184,22 @@ class DenseChunked:
         return _State(n_chunks, chunk_row, n_words, masks)
 
     def chunks(self, state: Any) -> tuple[int, cl_array.Array]:
-        """Return the number of chunks of rows, and the first row of each chunk."""
+        """Return the number of chunks that the rows of C were cut into, and the first row of each chunk."""
         return state.n_chunks, state.chunk_row
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
-        """Enqueue kernels that count the entries of each row of C."""
+        """Enqueue the dense kernel that counts the entries of each row of C."""
         self._enqueue(chain, product, rows, state, "symbolic", counts)
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
-        """Enqueue kernels that make columns and values of each row of C, or values alone."""
+        """Enqueue the dense kernel that makes columns and values of each row of C, or values alone."""
         counts = (C.counts,) if phase == "upper_bound" else ()
         self._enqueue(chain, product, rows, state, phase, product.a_data, product.b_data, C.indptr, C.indices, C.data, *counts)
         if phase == "numeric":
             state.masks = ()
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, state: _State, phase: str, *results: Any) -> None:
-        """Enqueue a phase of all rows, whose chunks are claimed by workers."""
+        """Enqueue the dense kernel for one phase of all rows of C, whose chunks workers (work-items) claim."""
         types = product.types.of(phase)
         built, _ = chain.build(DenseChunkedKernel(1, types, rows.listed is not None))
         workers = min(self._workers(chain, product, types), state.n_chunks)
@@ -214,7 +217,7 @@ class DenseChunked:
         chain.launch(built, workers, *rows.where, *product.structure, *results, *chunks, *scratch, state.n_words)
 
     def _workers(self, chain: Chain, product: Product, types: KernelTypes) -> int:
-        """Return the number of workers whose arrays fit in the workspace."""
+        """Return the number of workers (work-items with dense accumulators) whose arrays fit in the workspace."""
         size = worker_bytes(product.shape[1], types)
         fitting = (product.free - _CLAIMED_BYTES) // size
         if fitting < 1:
@@ -225,5 +228,5 @@ class DenseChunked:
         return min(fitting, self.workers or workers_on(chain.device))
 
     def describe(self) -> str:
-        """Return the parameters of the accumulator in a few words."""
+        """Return the parameters of the dense accumulator in a few words, for `SpgemmPlan.explain`."""
         return "chunks of rows" if self.workers is None else f"chunks of rows, {self.workers} workers"

@@ -40,7 +40,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Esc", "esc", "long_rows"]
 
-#: Bytes of the number of a product.
+#: Bytes of the number of an intermediate product, its place in the order of the expansion.
 _NUMBER_BYTES = 4
 
 
@@ -69,7 +69,7 @@ class _Sorted:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of the arrays that new values need."""
+        """Bytes of the arrays of a slice's sorted products that stay, as products of new values need them."""
         kept_arrays = self.entry_at, self.entry_products, self.numbers, self.runs_before, self.tile_first
         return sum(array.nbytes for array in kept_arrays)
 
@@ -92,7 +92,7 @@ class _State:
     kept: dict[int, _Sorted] = field(default_factory=dict)
 
     def key_dtype(self, part: Slice) -> np.dtype[Any]:
-        """Return the dtype of a slice's keys."""
+        """Return the dtype of the keys, row and column as one number, by which a slice's products are sorted."""
         return np.dtype(np.uint32 if self.column_bits + part.row_bits <= 32 else np.uint64)
 
 
@@ -120,21 +120,21 @@ class Esc:
     merges: bool = False
 
     def describe(self) -> str:
-        """Return the steps of the accumulator in a few words."""
+        """Return the accumulator's steps (expansion, sort or merge, contraction) in a few words, for `SpgemmPlan.explain`."""
         return f"expansion, {'segmented merge' if self.merges else 'radix sort'} and contraction in global memory"
 
     def _group(self, chain: Chain) -> int:
-        """Return the number of work-items in a work-group, at most as many as the device allows."""
+        """Return the number of work-items in a work-group of the accumulator's kernels: no more than the device allows."""
         return min(self.work_group, chain.device.max_work_group)
 
     def _contraction(self, chain: Chain, product: Product, rows: Rows, key: np.dtype[Any], phase: str) -> EscContract:
-        """Return the record of the kernel that contracts sorted products in a phase."""
-        # The phase of values has no keys.
+        """Return the parameters of the kernel that contracts a slice's sorted products to entries of C in a phase."""
+        # The phase "values" reads no keys (row and column as one number), so that the dtype of keys does not matter.
         name = "uint32" if phase == "values" else name_of(key)
         return EscContract.legal(chain.device, product.types.of(phase), rows.listed is not None, name, self._group(chain))
 
     def _needs(self, chain: Chain, product: Product, part: Slice, key_bytes: int, column_bits: int) -> int:
-        """Return the bytes of workspace that a slice takes."""
+        """Return the bytes of workspace that a slice of rows takes while its products are expanded, sorted and contracted."""
         n, index_bytes, value_bytes = part.n, product.types.index_bytes, product.types.value_bytes
         pair = key_bytes + _NUMBER_BYTES
         tiles = n // self._contraction(chain, product, Rows(1), np.dtype(np.uint64), "values").tile + 1
@@ -145,16 +145,16 @@ class Esc:
         return structure + max(sorting, marking, contracting)
 
     def _sort_bytes(self, chain: Chain, part: Slice, key_bytes: int, column_bits: int) -> int:
-        """Return the bytes that the sort takes, or the merge, beside keys and numbers, before and after."""
+        """Return the bytes that the sort or the merge of a slice's products takes, beside the sorted arrays before and after."""
         sorting = scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, _NUMBER_BYTES)
         if not self.merges:
             return sorting
-        # Memory of the merge: the output of rounds; segments, their lists, tiles and counts.
+        # Memory of the segmented merge: the output of its rounds; segments, lists of segments, tiles and counts.
         merging = part.n * (key_bytes + _NUMBER_BYTES) + 24 * part.n_rows + part.n // 16 + 512 * chain.device.compute_units + 4096
         return max(sorting, merging)
 
     def _budget(self, product: Product, rows: Rows, entries: int) -> int:
-        """Return the bytes for slices, and for arrays kept of slices, if C has ``entries`` entries."""
+        """Return the bytes of workspace for slices of rows, and for arrays kept of slices, if C has ``entries`` entries."""
         if not self.bounded:
             return product.free
         return product.spare(entries) - 16 * (rows.n + 1)
@@ -178,7 +178,7 @@ class Esc:
         limit, aim = product.free, self._budget(product, rows, int(self.expected_fill * product.bound))
 
         def needs(part: Slice) -> int:
-            """Return the bytes of workspace that a slice takes."""
+            """Return the bytes of workspace that a slice, adjacent rows of C, takes at a time."""
             return self._needs(chain, product, part, state.key_dtype(part).itemsize, column_bits)
 
         totals = [product.a_indices.size, product.n_products]
@@ -206,7 +206,7 @@ class Esc:
             )
             if is_single:
                 slices_state.kept[number] = sorted_slice
-            # The memory of a slice is let go before the next slice is made.
+            # The memory of a slice's sorted products is freed before the products of the next slice are expanded.
             del sorted_slice
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
@@ -220,12 +220,12 @@ class Esc:
                 chain, product, rows, slices_state, part, may_wait=phase != "values", numbered=True
             )
             self._enqueue_contraction(chain, product, rows, slices_state, part, sorted_slice, C, phase)
-            # C has the columns now, so that the keys are let go.
+            # C has the slice's columns now, so that the sorted keys (row and column as one number) are freed.
             sorted_slice.keys = None
             if sorted_slice.kept_bytes <= room:
                 room -= sorted_slice.kept_bytes
                 slices_state.kept[number] = sorted_slice
-            # The memory of a slice that is not kept is let go before the next slice is made.
+            # The memory of a slice's sorted products, unless they are kept, is freed before those of the next slice are expanded.
             del sorted_slice
 
     def _sort_slice(
@@ -240,7 +240,7 @@ class Esc:
         numbered: bool,
         counts: Any = None,
     ) -> _Sorted:
-        """Enqueue the expansion and sort of a slice, and the search of its runs; waits for the device only if it ``may_wait``."""
+        """Enqueue the expansion and sort of a slice's products, and the search of runs of equal keys; waits if ``may_wait``."""
         group, listed, types = self._group(chain), rows.listed is not None, product.types.of("symbolic")
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
         entry_slot = chain.scratch(part.n_entries, np.uint32)
@@ -303,7 +303,7 @@ class Esc:
     def _enqueue_contraction(
         self, chain: Chain, product: Product, rows: Rows, state: _State, part: Slice, sorted_slice: _Sorted, C: Result, phase: str
     ) -> None:
-        """Enqueue the values of a slice's rows, and the columns outside the phase of values."""
+        """Enqueue the values of a slice's rows of C and, outside the phase "values", their columns."""
         group, n, where = self._group(chain), np.uint32(part.n), part.where(rows)
         values = chain.scratch(part.n, product.kind.result)
         built, expand = chain.build(EscExpand(group, product.types.of("values"), "uint32", "values"))
@@ -325,10 +325,10 @@ class Esc:
 
 
 def esc(_on: Setting) -> tuple[Bin, ...]:
-    """Return the one bin of "esc", for any row."""
+    """Return the only bin (class of rows) of "esc", a method for rows of any size: expand, sort and contract their products."""
     return (Bin("esc", Esc()),)
 
 
 def long_rows(_on: Setting) -> tuple[Bin, ...]:
-    """Return the one bin of "long-rows", for any row."""
+    """Return the only bin (class of rows) of "long-rows", a method for rows of any size: a segmented merge of rows of B."""
     return (Bin("long-rows", Esc(bounded=True, merges=True)),)

@@ -70,7 +70,7 @@ class EscCount(OfRows):
     counting: bool
 
 
-#: The kernel that marks the sorted products at which entries of C begin.
+#: The kernel that marks the products, sorted by entry of C, at which entries of C begin.
 ESC_MARK = declare_loop(
     "spgemm/esc_mark:keys",
     "Marks of a slice's sorted products: 1 where an entry of C begins, as the key is not that of the product before (Dalton, "
@@ -148,7 +148,7 @@ class EscContract(OfLanes, OfListed):
 
     @classmethod
     def legal(cls, device: Device, types: KernelTypes, listed: bool, key: str, work_group: int) -> EscContract:
-        """Return the record that suits a device and its local memory: many products to a work-item if values are small."""
+        """Return the contraction kernel's parameters for a device: many products to a work-item if values are small."""
         record = cls(min(work_group, device.max_work_group), types, listed, device.portability, key, 15)
         record = replace(record, items={8: 11, 16: 5}.get(types.value_bytes, 15))
         halves = (replace(record, work_group=record.work_group >> bit) for bit in range(record.work_group.bit_length()))
@@ -156,12 +156,12 @@ class EscContract(OfLanes, OfListed):
 
     @property
     def tile(self) -> int:
-        """Products of a work-group."""
+        """Number of sorted products that a work-group contracts to entries of C."""
         return self.work_group * self.items
 
     @property
     def local_bytes(self) -> int:
-        """Bytes of local memory of a work-group."""
+        """Bytes of local memory of a work-group of the kernel that contracts sorted products to entries of C."""
         value = self.types.value_bytes
         return self.tile * (value + 3) + self.work_group * (value + 4) + 4
 
@@ -176,7 +176,7 @@ class EscContract(OfLanes, OfListed):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The size of the tile stays: arrays kept of a slice count in tiles.
+        # The number of products of a tile (a work-group's) stays: arrays that are kept of a slice of rows count in tiles.
         fitting = next((size for size in range(work_group, 0, -1) if self.tile % size == 0), 0)
         if not fitting:
             return None

@@ -28,7 +28,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins", "esc_local"]
 
-#: Products that a work-item sorts at a time, in registers (quirk 6).
+#: Products of a row that a work-item sorts at a time, in registers: longer unrolled kernels crash a compiler (quirk 6).
 _REGISTERS = 16
 #: Most products of a row that a work-group sorts in global memory: one such row takes as long as all other rows.
 _GROUP_PRODUCTS = 1 << 14
@@ -37,7 +37,7 @@ _LOCAL_BYTES = 24 << 10
 
 
 def _word_bytes(types: KernelTypes, columns: int | None, bits: int) -> int:
-    """Return the bytes of a word that is sorted: it holds a column and, but in the symbolic phase, the number of a product."""
+    """Return the bytes of a word that stands for a product in a sort: a column and, but in the symbolic phase, its number."""
     if types.phase == "symbolic":
         return 8 if types.wide else 4
     return 4 if columns is not None and (columns - 1).bit_length() + bits <= 32 else 8
@@ -73,7 +73,7 @@ class EscItemKernel(_SortingKernel):
 
     @property
     def work_item_bytes(self) -> int:
-        """Bytes of local memory for a work-item."""
+        """Bytes of local memory for a work-item that sorts the products of a row in registers."""
         return self.products * (self.word_bytes + bool(self.types.arithmetic))
 
     @override
@@ -115,7 +115,7 @@ class EscTeamKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # An index of B fits in the memory of a word.
+        # Where rows of B begin is kept in the memory of the words to sort, if a word has room for an index of B.
         bases = self.types.index == "int32" or self.word_bytes == 8
         return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
 
@@ -156,7 +156,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @property
     def room(self) -> int:
-        """Words of a row in one pass of the sort: lanes have equal shares, of an odd number of words, three at least."""
+        """Words for a row's products in one pass of the radix sort: lanes have equal, odd numbers of words, at least three."""
         return self.products + 3 * self.lanes
 
     @property
@@ -166,12 +166,12 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @property
     def scratch_bytes(self) -> int:
-        """Bytes of global memory for a work-group, a multiple of 8."""
+        """Bytes of global memory in which a work-group sorts the products of a row, a multiple of 8."""
         return -(-(2 * self.room + self.base_words) * self.word_bytes // 8) * 8
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # If a word has room for the number of a product's entry of A, no search has to find this entry.
+        # If a sorted word has room for the number of its product's entry of A, no search has to find this entry.
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
         return {**super().arguments(), **words, "digit_bits": self.DIGIT_BITS}
@@ -212,11 +212,11 @@ class _SortingTeam(Team):
 
     @property
     def length(self) -> int:
-        """Most entries of a row of A."""
+        """Most entries of a row of A whose products the accumulator can sort."""
         return self.products
 
     def min_bytes(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - most sort on the chip
-        """Return the least bytes of workspace that the accumulator needs."""
+        """Return the least bytes of workspace that the sorting accumulator needs: 0 if it sorts in registers or local memory."""
         return 0
 
     def max_columns(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - words of any size fit
@@ -287,7 +287,7 @@ class EscGroup(_SortingTeam):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscGroupKernel:
-        # Lanes meet in loops of any length: on CPU devices a row has one lane (quirk 4).
+        # Lanes of a row meet at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
         lanes = min(self.work_group, device.resident)
         word_bytes = _word_bytes(types, self.columns, self.bits)
         shape = lanes, self.products, word_bytes, self.entries
@@ -308,7 +308,7 @@ class EscGroup(_SortingTeam):
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
-        # Half of the workspace, for the products of a few rows at a time.
+        # Half of the workspace is room for the work-groups to sort the products of a few rows at a time.
         room = product.spare() // 2
         groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)
         scratch = chain.scratch(groups * record.scratch_bytes // 8, np.uint64)
@@ -322,14 +322,14 @@ class EscGroup(_SortingTeam):
 
 
 def _max_products(device: Device, types: KernelTypes, lanes: int, word_bytes: int) -> int:
-    """Return the number of products of a row that local memory holds in any phase."""
+    """Return the most products of a row that a team of ``lanes`` can sort in local memory, in any phase."""
     record = replace(EscTeam(1, lanes=lanes).record(device, types.of("numeric"), listed=True), word_bytes=word_bytes)
     product_bytes = replace(record, products=2).row_bytes - record.row_bytes
     return (device.local_memory - RESERVED - record.row_bytes) // product_bytes
 
 
 def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:
-    """Return the accumulators of "esc-local": rows of a work-item, a sub-group, a work-group, a work-group in global memory.
+    """Return the accumulators of "esc-local": a row has a work-item, a sub-group, a work-group, or one with global memory.
 
     Rows have no more products than local memory holds: more if columns leave room for a product's number in a word of 32 bits,
     see `EscTeam.max_columns`.
@@ -342,7 +342,7 @@ def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tupl
     for products, lanes in ((of_sub_group, width), (of_group, group)):
         fitting = min(products, _max_products(device, types, lanes, 8))
         packed = min(products, fitting if types.wide else _max_products(device, types, lanes, 4))
-        # Rows of a quarter of the products take a quarter of the local memory: more of these rows share a compute unit.
+        # Rows with at most a quarter of the products take a quarter of local memory: more of these rows share a compute unit.
         accumulators += [
             EscTeam(size, lanes=lanes) for size in (fitting // 4, fitting, packed) if size > accumulators[-1].products
         ]
@@ -350,7 +350,7 @@ def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tupl
 
 
 def esc_local(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "esc-local", by the products of a row: a row has a work-item, a sub-group or a work-group."""
+    """Return the bins of the method "esc-local", by the products of a row, which has a work-item, a sub-group or a work-group."""
     device, types, thresholds = on
     bins = (
         Bin(

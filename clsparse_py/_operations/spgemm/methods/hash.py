@@ -26,17 +26,17 @@ __all__ = ["Hash", "HashKernel", "LargeHash", "hash_", "hashes", "large_hash", "
 
 _log = logging.getLogger(__name__)
 
-#: Products of the smallest bin of "hash"; bins double, as in Liu et al., Section 3.4.
+#: Most products of a row in the smallest bin of "hash" and "reg-hash"; bins double, as in Liu et al., Section 3.4.
 _MIN_PRODUCTS = 2
-#: Products of the smallest bin of "large-hash".
+#: Most products of a row in the smallest bin (class of rows) of "large-hash".
 _MIN_LARGE_PRODUCTS = 1024
-#: Least slots of a hash table with sums.
+#: Least slots of a row's hash table of columns with sums.
 _MIN_SLOTS = 128
-#: Most entries of a row of A whose products are shared out: local memory has the number of the first product of each entry.
+#: Most entries of a row of A whose products lanes share out: local memory has the number of each entry's first product.
 _MAX_LENGTH = 1024
-#: Bytes of local memory that a kernel needs beside a hash table that has all the rest.
+#: Bytes of local memory that a hash kernel needs beside one row's hash table, which has all the rest.
 _STAGED_BYTES = 4 << 10
-#: Slots up to which a sort that counts smaller columns is quicker than a sorting network.
+#: Most slots of a hash table whose columns are sorted by counting smaller ones, which is quicker than a sorting network.
 _RANKED = 64
 
 
@@ -66,7 +66,7 @@ class HashKernel(SynchronisedKernel):
 
     @property
     def _places(self) -> int:
-        """Numbers of 16 bits that a row needs: the first product of each entry of A, later the slots in use."""
+        """Numbers of 16 bits in local memory for a row: the first product of each entry of A, later the hash slots in use."""
         return max(min(self.products, _MAX_LENGTH) + 1, self.slots if self.types.value_bytes else 0)
 
     @property
@@ -133,7 +133,7 @@ class HashRowsKernel(SynchronisedKernel):
 
     @property
     def entries(self) -> int:
-        """Entries of A's row that are staged at a time."""
+        """Number of entries of A's row that the hash kernel stages in local memory at a time."""
         return min(self.MAX_ENTRIES, self.products)
 
     @property
@@ -153,7 +153,7 @@ class HashRowsKernel(SynchronisedKernel):
             "bits": self.slots.bit_length() - 1,
             "entries": self.entries,
             "lane_width": self.lane_width,
-            # A team of a whole sub-group may take another branch than other teams.
+            # A team (the lanes of one row) that is a whole sub-group may take another branch than other teams.
             "networks": tuple(networks if is_sub_group else networks[-1:]),
             "registers": self.registers
             and self.lanes <= self.lane_width
@@ -166,7 +166,7 @@ class HashRowsKernel(SynchronisedKernel):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         record = super().within(work_group, lane_width)
-        # Rows of B are walked in a loop of any length, which must not hold a barrier.
+        # Rows of B are walked in a loop of any length, which must not hold a barrier: if lanes need barriers, a row has one lane.
         return replace(record, lanes=1) if record is not None and record.team_sync == "barrier" else record
 
     @classmethod
@@ -219,7 +219,7 @@ class HashRows(Team):
         if types.arithmetic:
             slots = max(self.products // self.contraction, min(self.products, _MIN_SLOTS))
             room = device.local_memory - _STAGED_BYTES if self.min_entries else device.local_memory // 2
-            # Rows of more columns than slots are made by windows.
+            # Rows of C with more columns than the hash table has slots are made by windows of columns.
             while slots * (6 + types.value_bytes) > room:
                 slots //= 2
         else:
@@ -232,7 +232,7 @@ class HashRows(Team):
     def adapt(self, product: Product, entries: int | None = None) -> Self:
         contraction = self.contraction
         if entries and not self.min_entries:
-            # The table has 1.5 times the slots that the mean row of C needs.
+            # The hash table has at least 1.5 times the slots that the mean row of C needs.
             contraction = 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1
         return replace(self, columns=product.shape[1], contraction=contraction)
 
@@ -261,9 +261,9 @@ class HashRows(Team):
             DenseWindows(parts=1, min_entries=slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
 
     def _slots(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> int:
-        """Return the number of slots of a row's hash table, if rows may be left to a larger table or to windows; else 0."""
+        """Return the slots of a row's hash table, if rows may be left to a larger table or to windows of columns; else 0."""
         slots: int = self._build_kernel(chain, product, rows, phase, entries)[1].slots
-        # The symbolic phase leaves rows out even if B has no more columns than slots: a search in a nearly full table takes long.
+        # The symbolic phase leaves rows out even if B has no more columns than slots: nearly full hash tables are slow.
         return slots if slots < (self.products if phase == "symbolic" else min(self.products, product.shape[1])) else 0
 
     @override
@@ -286,11 +286,11 @@ class Hash(Team):
 
     @property
     def length(self) -> int:
-        """Most entries of a row of A."""
+        """Most entries of a row of A whose products the hash kernel can share out among lanes."""
         return min(self.products, _MAX_LENGTH)
 
     def _slots(self, types: KernelTypes) -> int:  # noqa: ARG002 - alike in all phases
-        """Return the slots of a row's hash table in a phase."""
+        """Return the number of slots of a row's hash table in a phase of the product."""
         return self.products
 
     @override
@@ -347,7 +347,7 @@ class LargeHash(Hash):
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         super().enqueue_numeric(chain, product, rows, state, C, phase)
         if self.slots < min(self.products, product.shape[1]):
-            # Windows make a row in one part: a hash table does not count the entries of the parts of a row.
+            # Windows of columns make a row in one part: a hash table does not count the entries of the parts of a row.
             DenseWindows(parts=1, min_entries=self.slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
 
     @override
@@ -363,13 +363,13 @@ def _has_atomics(device: Device, types: KernelTypes) -> bool:
 
 
 def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Hash | HashRows, ...]:
-    """Return the accumulators of "hash", or with ``registers`` of "reg-hash": none if columns need 64 bits."""
+    """Return the accumulators of the method "hash", or with ``registers`` of "reg-hash": none if columns need 64 bits."""
     if types.wide:
         return ()
     accumulators: list[Hash | HashRows] = []
     items, max_products = thresholds.hash_items, thresholds.max_hash_products if registers else thresholds.max_walked_products
     for products in _powers_of_two(_MIN_PRODUCTS, int(max_products)):
-        # Rows of A and of B are taken to be equally long.
+        # Lanes of "hash" are the square root of a row's products, as rows of A and of B are taken to be equally long.
         lanes = min(max(products // items, 1) if registers else 1 << (products.bit_length() - 1) // 2, 32, device.resident)
         accumulators.append(Hash(products, lanes, items) if registers else HashRows(products, lanes))
     return tuple(
@@ -378,12 +378,12 @@ def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
 
 
 def _powers_of_two(first: int, last: int) -> tuple[int, ...]:
-    """Return the powers of two from one number to another, both rounded down."""
+    """Return the powers of two from ``first`` to ``last``, both rounded down to powers of two."""
     return tuple(1 << bit for bit in range(first.bit_length() - 1, last.bit_length()))
 
 
 def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[LargeHash, ...]:
-    """Return the accumulators of "large-hash": none if columns need 64 bits."""
+    """Return the accumulators of the method "large-hash": none if columns need 64 bits."""
     if types.wide:
         return ()
     lanes, items = min(thresholds.large_hash_lanes, device.resident), thresholds.large_hash_items
@@ -392,7 +392,7 @@ def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> 
         """Return whether the hash table of a row fits in ``budget`` bytes of local memory."""
         return LargeHash(products, lanes, items, lanes, slots=slots).record(device, types, True).row_bytes <= budget
 
-    # Rows of C have far fewer entries than products as a rule; several work-groups are to be resident.
+    # Hash tables with sums are small: rows of C mostly have far fewer entries than products, and tables share local memory.
     sizes = reversed(_powers_of_two(_MIN_SLOTS, thresholds.max_slots))
     slots = next(slots for slots in sizes if fits(slots, slots, types, device.local_memory * 2 // 3))
     symbolic = types.of("symbolic")
@@ -403,20 +403,20 @@ def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> 
 
 
 def _bins(method: str, accumulators: Iterable[Hash | HashRows]) -> tuple[Bin, ...]:
-    """Return the bins of some accumulators, limited to the products and the length of A's row that an accumulator holds."""
+    """Return a bin for each hash accumulator: the class of rows whose products and length of A's row the accumulator holds."""
     return tuple(Bin(method, accumulator, accumulator.products, accumulator.length) for accumulator in accumulators)
 
 
 def hash_(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "hash", by the products of a row."""
+    """Return the bins of the method "hash", classes of rows by their number of products."""
     return _bins("hash", hashes(*on, registers=False))
 
 
 def reg_hash(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "reg-hash", by the products of a row."""
+    """Return the bins of the method "reg-hash", classes of rows by their number of products."""
     return _bins("reg-hash", hashes(*on, registers=True))
 
 
 def large_hash(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "large-hash", by the products of a row."""
+    """Return the bins of the method "large-hash", classes of rows by their number of products."""
     return _bins("large-hash", large_hashes(*on))

@@ -71,31 +71,31 @@ class MergeKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # Heads by number, which a template unrolls, or by the variable of a loop over heads.
+        # Heads (current entries of rows of B) by number, which a template unrolls, or by the variable of a loop over heads.
         heads = tuple(range(self.items)) if self.registers else ("u",)
         constants = {"ranges": self.RANGES, "slots": self.SLOTS, "lane_width": self.lane_width}
         return {**super().arguments(), **constants, "heads": heads}
 
     @property
     def _entry_bytes(self) -> int:
-        """Bytes of a column and a value of C."""
+        """Bytes of an entry of C in a kernel: a column and a value."""
         return self.types.column_bytes + self.types.value_bytes
 
     @property
     def _input_bytes(self) -> int:
-        """Bytes of an entry of B, as stored."""
+        """Bytes of an entry of B that is staged in local memory: a column, and a value as B stores it."""
         return self.types.column_bytes + (np.dtype(self.types.arithmetic.x).itemsize if self.types.arithmetic else 0)
 
     @property
     def _work_item_bytes(self) -> int:
-        """Bytes of local memory to a work-item, without staged entries of B."""
+        """Bytes of local memory that a merging kernel takes for each work-item, without staged entries of B."""
         head = self._entry_bytes + self.types.column_bytes + self.types.index_bytes
         staged = -(-33 * self.staged_c * self._entry_bytes // 32)
         return staged + (0 if self.registers else self.items * head)
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest legal record.
+        """Return the merging kernel's nearest parameters for a work-group and a lane width; None if there are none.
 
         Fewer lanes have more heads each, in local memory if registers do not hold them. Nothing of B is staged if there is
         no room for it.
@@ -109,7 +109,7 @@ class MergeKernel(RowKernel):
         by_item = lanes == 1 and self.types.phase != "symbolic"
         staged_c = self.staged_c if by_item and not self.listed else 0
         record = replace(self, lanes=lanes, items=items, registers=registers, staged_c=staged_c, staged_b=0)
-        # Staged entries of B need whole sub-groups, unless a compiler refused the kernel with them.
+        # Entries of B are staged by whole sub-groups alone; parts of one are asked for after a compiler refused the kernel.
         is_whole_sub_group = 1 < min(lane_width, self.lane_width) == width
         if self.staged_b and by_item and registers and is_whole_sub_group and self.types.index == "int32":
             room = self.LOCAL_MEMORY - width * record._work_item_bytes
@@ -118,7 +118,7 @@ class MergeKernel(RowKernel):
         record = replace(record, portability=self.portability.at_most(width if lanes > 1 else 1))
         while work_group * record._work_item_bytes > self.LOCAL_MEMORY:
             work_group //= 2
-        # A work-group is whole sub-groups, as their lanes exchange values.
+        # A work-group is a number of whole sub-groups, as the lanes of a sub-group exchange values.
         group = work_group // record.lane_width * record.lane_width
         return replace(record, work_group=group) if group else None
 
@@ -174,11 +174,11 @@ class Merge(Team):
 
     @property
     def length(self) -> int:
-        """Most entries of a row of A."""
+        """Most entries of a row of A whose rows of B the accumulator can merge."""
         return self.lanes * self.items
 
     def legal(self, device: Device, types: KernelTypes, *, listed: bool, max_length_of_b: int = 0) -> MergeKernel | None:
-        """Return the nearest record of a kernel that the device can hold, or None."""
+        """Return the parameters of the merging kernel that are nearest to the accumulator's and fit a device; None if none do."""
         shape = self.lanes, self.items, self.registers, self.staged_c or 0, self.staged_b, max_length_of_b
         requested = MergeKernel(self.work_group, types, listed, device.portability, *shape)
         width = device.portability.lane_width
@@ -186,10 +186,10 @@ class Merge(Team):
         return requested.within(min(group, device.max_work_group), width)
 
     def speculative(self, device: Device, types: KernelTypes, max_length_of_b: int) -> MergeKernel:
-        """Return the record of the speculative symbolic phase, which reports whether all rows suit the kernel."""
+        """Return parameters of the kernel that counts C's entries before any analysis, and reports whether all rows suit it."""
         legal = self.legal(device, types, listed=False, max_length_of_b=max_length_of_b)
         assert legal is not None, self  # `merges` gives none else
-        # The kernel counts the products of a work-item in 13 bits.
+        # The speculative merge kernel counts the products of a work-item in 13 bits.
         return replace(legal, max_length_of_b=min(max_length_of_b, 8191 // legal.items))
 
     @override
@@ -200,7 +200,7 @@ class Merge(Team):
 
     @override
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
-        # The kernel depends on the entries of C that a work-item stages, hence on C's number of entries.
+        # The merge kernel depends on the number of entries of C that a work-item stages, hence on C's number of entries.
         staging = self.staged_c is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
         return None if staging else super().predict_record(product, rows, phase)
 
@@ -208,7 +208,7 @@ class Merge(Team):
     def adapt(self, product: Product, entries: int | None = None) -> Self:
         if self.staged_c is not None or entries is None or product.kind.device.resident == 1:
             return self
-        # Some rows of C are longer than the mean row: a tenth more is staged.
+        # Some rows of C are longer than the mean row: a tenth more entries of C than the mean are staged in local memory.
         n_staged = math.ceil(1.1 * (entries / product.shape[0]) / self._STAGED_STEP) * self._STAGED_STEP
         return replace(self, staged_c=n_staged if n_staged <= self._MAX_STAGED else 0)
 
@@ -219,7 +219,7 @@ class Merge(Team):
         return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"
 
 
-# The accumulators are cached: products that are not analysed yet ask for the accumulators while the device waits.
+# Merging accumulators are cached: products that are not analysed yet ask for the accumulators while the device waits.
 @functools.lru_cache(maxsize=64)
 def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
     """Return the merging accumulators that a device can hold, those for short rows of A first.
@@ -238,10 +238,10 @@ def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
 
 
 def reg_merge(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "reg-merge", by the entries of a row of A."""
+    """Return the bins of the method "reg-merge", classes of rows by the length of A's row, merged in registers."""
     return tuple(Bin("reg-merge", accumulator, max_length=accumulator.length) for accumulator in merges(*on, registers=True))
 
 
 def merge(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "merge", by the entries of a row of A."""
+    """Return the bins of the method "merge", classes of rows by the length of A's row, merged in local memory."""
     return tuple(Bin("merge", accumulator, max_length=accumulator.length) for accumulator in merges(*on, registers=False))

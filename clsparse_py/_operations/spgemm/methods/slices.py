@@ -34,11 +34,11 @@ class Slice:
 
     @property
     def row_bits(self) -> int:
-        """Bits of the largest row number within the slice."""
+        """Bits of the largest number of a row within the slice, a list of adjacent rows of C."""
         return (self.n_rows - 1).bit_length()
 
     def where(self, rows: Rows) -> tuple[Any, ...]:
-        """Return the arguments of ``SPGEMM_ROWS`` in ``cl/spgemm.cl`` for ``rows``, and the first row of the slice."""
+        """Return the kernel arguments that tell the slice's rows (``SPGEMM_ROWS`` in ``cl/spgemm_rows.cl``) and its first row."""
         return *rows._replace(n=self.n_rows).where, np.uint64(self.begin)
 
     def fits(self, column_bits: int) -> bool:
@@ -54,7 +54,7 @@ def cut_into_slices(
     limit: int,
     aim: int,
 ) -> Iterator[Slice]:
-    """Iterate over slices of adjacent rows, as large as the workspace allows.
+    """Iterate over slices of adjacent rows of C whose products are expanded together, as large as the workspace allows.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def cut_into_slices(
     n_rows, begin = len(products_before) - 1, 0
 
     def slice_to(end: int) -> Slice:
-        """Return the slice of the rows from ``begin`` to ``end``."""
+        """Return the slice of adjacent rows of C from ``begin`` to ``end``."""
         entries, products = (int(sums_before[end]) - int(sums_before[begin]) for sums_before in (entries_before, products_before))
         return Slice(begin, end - begin, entries, products)
 

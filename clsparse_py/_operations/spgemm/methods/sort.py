@@ -20,7 +20,7 @@ from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = ["Sort", "SortKernel", "max_columns_of", "reg_sort", "sort", "sorts"]
 
-#: Most work-items to a row.
+#: Most work-items that sort the products of one row of C together.
 _MAX_LANES = 32
 
 
@@ -56,7 +56,7 @@ class SortKernel(SynchronisedKernel):
 
     @property
     def products(self) -> int:
-        """Most products of a row that the method takes."""
+        """Most intermediate products of a row of C that can be sorted: so many to each lane (work-item)."""
         return self.lanes * self.items
 
     @property
@@ -79,7 +79,10 @@ class SortKernel(SynchronisedKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest legal record: fewer lanes have more products each, in local memory if registers are too few."""
+        """Return the sorting kernel's nearest parameters for a work-group and a lane width; None if there are none.
+
+        Fewer lanes have more products each, in local memory if registers are too few.
+        """
         if work_group < 1:
             return None
         lanes = min(self.lanes, 1 << work_group.bit_length() - 1)
@@ -87,7 +90,7 @@ class SortKernel(SynchronisedKernel):
         items = self.products // lanes
         if items > self.MAX_ITEMS:
             return None
-        # A work-group is whole sub-groups, as their lanes exchange values.
+        # A work-group is a number of whole sub-groups, as the lanes of a sub-group exchange values.
         unit = max(lanes, width)
         group = work_group // unit * unit
         record = replace(
@@ -137,7 +140,7 @@ class Sort(Team):
 
     @property
     def products(self) -> int:
-        """Most products of a row that the method takes."""
+        """Most intermediate products of a row of C that can be sorted: so many to each lane (work-item)."""
         return self.lanes * self.items
 
     @override
@@ -172,14 +175,14 @@ def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
     """Return the sorting accumulators, for rows of up to 2, 4, 8 and so on to 512 products, as in Liu et al., Section 3.4."""
     accumulators = []
     for products in (1 << bit for bit in range(1, 10)):
-        # A lane has few products: neighbouring lanes write side by side.
+        # A lane (work-item) sorts few products of a row, so that neighbouring lanes write side by side.
         lanes = min(_MAX_LANES, max(products // thresholds.sort_items, min(products // 2, 2)))
         accumulators.append(Sort(lanes, products // lanes, registers))
     return tuple(accumulators)
 
 
 def _bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
-    """Return the bins of some accumulators, limited to the products and the columns of C that an accumulator holds."""
+    """Return a bin for each sorting accumulator: the class of rows whose products and columns the accumulator holds."""
     return tuple(
         Bin(method, accumulator, accumulator.products, accumulator.products, max_columns=max_columns_of(accumulator.products))
         for accumulator in accumulators
@@ -187,10 +190,10 @@ def _bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
 
 
 def reg_sort(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "reg-sort", by the products of a row."""
+    """Return the bins of the method "reg-sort", classes of rows by their number of products, sorted in registers."""
     return _bins("reg-sort", sorts(on.thresholds, registers=True))
 
 
 def sort(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "sort", by the products of a row."""
+    """Return the bins of the method "sort", classes of rows by their number of products, sorted in local memory."""
     return _bins("sort", sorts(on.thresholds, registers=False))

@@ -29,14 +29,14 @@ class Team(abc.ABC):
 
     @abc.abstractmethod
     def record(self, device: Device, types: KernelTypes, listed: bool) -> RowKernel:
-        """Return the legal record of the kernel for a phase."""
+        """Return the parameters of the accumulator's kernel in the phase of ``types``, as a device allows them."""
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Return the parameters of the accumulator in a few words."""
+        """Return the parameters of the accumulator in a few words, for `SpgemmPlan.explain`."""
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:  # noqa: ARG002 - teams keep nothing
-        """Return None as the state of the rows: a team needs nothing but the operands."""
+        """Return None, the state of some rows: an accumulator with a team of lanes to a row needs nothing but the operands."""
         return None
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:  # noqa: ARG002
@@ -49,29 +49,29 @@ class Team(abc.ABC):
         self._enqueue(chain, product, rows, phase, product.a_data, product.b_data, *results, entries=C.data.size)
 
     def adapt(self, product: Product, entries: int | None = None) -> Self:  # noqa: ARG002 - most teams suit all products alike
-        """Return the team adapted to a product; ``entries``: number of entries of C, if it is known."""
+        """Return the accumulator with parameters that suit a product; ``entries``: number of entries of C, if it is known."""
         return self
 
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
-        """Return the record of the kernel that a phase will take; None if that is not known yet."""
+        """Return the parameters of the kernel that a phase of a product will take; None if they are not known yet."""
         kind = product.kind
         return self.adapt(product).record(kind.device, kind.types.of(phase), rows.listed is not None)
 
     def _build_kernel(
         self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None
     ) -> tuple[Built, Any]:
-        """Build the kernel for a phase of a product, and return the kernel and its record."""
+        """Build the accumulator's kernel for a phase of a product, and return the kernel and its parameters."""
         team, kind, listed = self.adapt(product, entries), product.kind, rows.listed is not None
         return chain.build_once((kind, team, phase, listed), lambda: team.record(kind.device, kind.types.of(phase), listed))
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
-        """Enqueue the kernel that makes rows in a phase."""
+        """Enqueue the accumulator's kernel, which makes some rows of C in a phase of the product."""
         built, record = self._build_kernel(chain, product, rows, phase, entries)
         groups, own_arguments = self._spread(chain, product, rows, record)
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own_arguments)
 
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:  # noqa: ARG002
-        """Return the number of work-groups that make the rows, and the kernel's last arguments, of which most have none."""
+        """Return the number of work-groups that make some rows, and the kernel's last arguments, which most kernels lack."""
         return record.groups(rows.n), ()
 
 
@@ -82,11 +82,11 @@ class SynchronisedKernel(RowKernel):
     @property
     @abc.abstractmethod
     def row_bytes(self) -> int:
-        """Bytes of local memory for a row."""
+        """Bytes of local memory that the kernel takes for each row of C."""
 
     @property
     def team_sync(self) -> str:
-        """The order of a team's accesses to local memory: "none" (no need), the device's way ("ptx", "wave"), or "barrier"."""
+        """How the lanes of a row order accesses to local memory: "none" (no need), the device's "ptx" or "wave", or "barrier"."""
         if self.lanes == 1:
             return "none"
         power = self.lanes & (self.lanes - 1) == 0
@@ -110,23 +110,23 @@ class SynchronisedKernel(RowKernel):
         return replace(self, work_group=work_group // lanes * lanes, lanes=lanes, portability=portability)
 
     def fitting(self, device: Device) -> Self:
-        """Return the record with a work-group that a device allows, and with as few lanes as local memory asks for."""
+        """Return the kernel's parameters with a work-group that a device allows, and as few lanes as local memory asks for."""
         return device.fitting(self._fewer_lanes(device), lambda record: record.row_bytes)
 
     def _fewer_lanes(self, device: Device) -> Iterator[Self]:
-        """Iterate over legal records, those with more lanes first."""
+        """Iterate over the kernel's parameters that a device allows, those with more lanes to a row first."""
         work_group = min(self.work_group, device.max_work_group)
         while (record := self.within(work_group, device.portability.lane_width)) is not None:
             yield record
             work_group = record.lanes // 2
 
     def resident_twice(self, device: Device) -> Self:
-        """Return the `fitting` record with work-groups of which two are resident, if that leaves local memory for a row."""
+        """Return the `fitting` parameters with work-groups of which local memory holds two, if it holds a row of each then."""
         record = self.fitting(device)
         rows = max(device.local_memory // 2 // record.row_bytes, 1)
         return replace(record, work_group=min(record.work_group, record.lanes << rows.bit_length() - 1))
 
     def with_teams(self, n_bytes: int) -> Self:
-        """Return the record with as many teams to a work-group as ``n_bytes`` of local memory hold, one at least."""
+        """Return the kernel's parameters with as many rows to a work-group as ``n_bytes`` of local memory hold, at least one."""
         teams = max(min(self.work_group // self.lanes, n_bytes // self.row_bytes), 1)
         return replace(self, work_group=teams * self.lanes)
