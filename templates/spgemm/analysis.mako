@@ -94,7 +94,7 @@ uint clamped(ulong v)
     return (uint)min(v, (ulong)UINT_MAX);
 }
 
-// Return the first bin from `i` up to `end` that takes a row; `end` or a later bin if none takes it.
+// Return the number of the first bin (class of rows), from `i` up to `end`, that takes a row; `end` or more if none takes it.
 uint next_taker(global const uint *limits, uint i, uint end, uint products, uint entries, uint width)
 {
     while (i < end && (products > limits[3 * i] || entries > limits[3 * i + 1] || width > limits[3 * i + 2]))
@@ -137,7 +137,7 @@ void ${name}(
 % endif
 
     ulong total = 0, bound = 0;
-    // One addition counts successive rows of a work-item that go to the same bin.
+    // One addition to a bin's number of rows counts successive rows of a work-item that go to the same bin (class of rows).
     uint most_products = 0, longest = 0, last_taker = 0, in_a_row = 0;
 % if long:
     for (ulong base = get_group_id(0) * ${work_group // lanes}ul; base < n_rows; base += get_num_groups(0) * ${work_group // lanes}ul) {
@@ -270,7 +270,7 @@ ${note("        ")}\
 % endif
 
 % if long:
-    // The sample is the first row of the work-group. The hash table is never full, as it has twice as many slots as products.
+    // The sampled row is the work-group's first; the hash table of its columns is never full, with two slots to a product.
     const ulong sample = get_group_id(0) * ${work_group // lanes}ul;
     const ulong sample_begin = sample < n_rows ? a_indptr[sample] : 0, sample_end = sample < n_rows ? a_indptr[sample + 1] : 0;
     long sampled = 0;

@@ -63,7 +63,7 @@ void ${name}(
         return;
     global uint *restrict columns = all_columns + get_global_id(0) * ${2 * room};
     global uint *restrict places = columns + ${room};
-    // The vectors of columns are read as a whole, with the elements behind the last product.
+    // The columns of a short row's products are read as whole vectors, with the elements behind the last product.
     for (uint i = 0; i < ${room}; ++i)
         columns[i] = 0;
 % if not symbolic:
@@ -95,7 +95,7 @@ void ${name}(
 % endif
 % endif
 % if upper_bound:
-        // Rows of a chunk follow one another in the memory of the chunk, without gaps.
+        // The rows of C of a chunk follow one another in the memory of the chunk, without gaps.
         C_INDEX next_place = c_indptr[chunk_row[chunk]];
 % endif
         for (ulong slot = first_slot; slot < last_slot; ++slot) {
@@ -110,7 +110,7 @@ void ${name}(
             C_INDEX place = c_indptr[row];
 % endif
 % if not values_only:
-            // Whether the row of A has the columns of the row before, all of them shifted by 0 or by 1.
+            // repeats: whether the row of A has the columns of the row of A before, all of them shifted by 0 or by 1.
             I shift = 0;
             bool repeats = false;
             if (${"slot > first_slot && SPGEMM_ROW(slot - 1) + 1 == row" if listed else "slot > first_slot"}) {
@@ -194,7 +194,7 @@ ${ahead(False)}\
             uint lowest = UINT_MAX, highest = 0;
 % endif
 % if upper_bound:
-            // The span of the row of C: from the first column of its first row of B to the last column of its last. It bounds no access.
+            // The row of C is taken to span columns from the first of its first row of B to the last of its last row of B.
             const I head = a_begin < a_end ? b_indptr[a_indices[a_begin]] : 0;
             const I tail = a_begin < a_end ? b_indptr[a_indices[a_end - 1] + 1] : 0;
             if (!repeats && head < tail && b_indices[tail - 1] - b_indices[head] >= ${far}) {
@@ -244,7 +244,7 @@ ${ahead(True)}\
                 continue;
             }
 % endif
-            // The number of consecutive rows of B that have the same columns and are added together.
+            // n_alike: the number of consecutive rows of B that have the same columns and are added together.
             uint n_alike = 1;
             for (I a = a_begin; a < a_end; a += (I)n_alike) {
                 if (${"" if values_only else "!repeats && "}n_alike == 1) {
@@ -257,7 +257,7 @@ ${ahead(True)}\
                 while (n_alike < ${block} && a + (I)n_alike < a_end && a_indices[a + (I)n_alike] == k + (I)n_alike && b_n_words[k + (I)n_alike] & 1)
                     ++n_alike;
 % if not values_only:
-                // Columns are set one by one if a word has few; of short rows of B the number of words is not even read.
+                // Columns of a row of B are set one by one if bit masks have few each; a short row's number of masks is not read.
                 bool by_columns = ${"false" if symbolic else "repeats"};
                 if (length && !by_columns) {
                     lowest = min(lowest, (uint)(b_indices[begin] >> 6));

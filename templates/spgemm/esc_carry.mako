@@ -16,7 +16,7 @@ void ${name}(
     global T *restrict c_data, global const T *restrict partial)
 {
     uint tile = get_global_id(0);
-    // A tile that goes on with an entry which began in the tile before adds up this entry; other tiles have nothing to add.
+    // A tile of products that goes on with an entry of C begun in the tile before adds up the entry; other tiles add nothing.
     if (tile == 0 || tile >= n_tiles || numbers[(ulong)tile * ${tile}] >> 31 || tile_first[tile] == tile_first[tile - 1])
         return;
     const ulong place = ESC_PLACE(tile_first[tile] - 1);

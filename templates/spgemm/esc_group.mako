@@ -22,7 +22,7 @@ Result        deterministic: a column's products are always added in the same or
 ${team.types(entry_bits)}\
 #define WORDS global
 #define DIGIT_IN(word, pass) ((uint)((word) >> (${bits + entry_bits} + ${digit_bits} * (pass))) & ${digits - 1})
-// The position of product i among the words: OWN for a product of the lane's share, ANY for any product.
+// OWN(i), ANY(i): the position of product i among the words to sort; OWN for a product of the lane's share, ANY for any product.
 #define OWN(i) (((i) - begin_here) * ${lanes} + lane)
 #define ANY(i) (((i) - mul_hi(i, reciprocal) * share) * ${lanes} + mul_hi(i, reciprocal))
 % if lanes > 1:
@@ -30,7 +30,7 @@ ${team.types(entry_bits)}\
 % else:
 #define words_sync() team_sync()
 % endif
-// The position in B of product i, which belongs to entry k of A.
+// PLACE_IN_B(k, i): the position in B of the factor of product i, which belongs to entry k of A's row.
 #define PLACE_IN_B(k, i) (bases[k] + (I)(i))
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
@@ -49,12 +49,12 @@ void ${name}(SPGEMM_PARAMETERS, const uint passes, global WORD *scratch)
     for (ulong number = get_group_id(0); number < n_rows; number += get_num_groups(0)) {
     const bool active = true;
 ${team.entries_of_row(True)}\
-    // A lane has an odd number of products, so that lanes do not meet in a bank of local memory.
+    // A lane has an odd number of the row's products, so that lanes do not meet in a bank of local memory.
     const uint share = max((n + ${lanes - 1}) / ${lanes} | 1, 3u), begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
-    // reciprocal is 2^32 / share, rounded up: i / share is the upper half of i * reciprocal, as i * share is less than 2^32.
+    // reciprocal: 2^32 / share (a lane's products), rounded up: i / share is the upper half of i * reciprocal (i * share < 2^32).
     const uint reciprocal = UINT_MAX / share + 1;
 ${team.bases_of_products()}\
-    // A lane loads several neighbouring products at a time, so that no load waits for another.
+    // A lane loads the columns of several neighbouring products at a time, so that no load waits for another.
     for (uint first = begin_here; first < end_here; first += ${batch}) {
         const uint beyond = end_here;
 % for u in range(batch):
@@ -73,7 +73,7 @@ ${team.columns()}\
         words_sync();
         WORDS const WORD *const from = words + (pass & 1) * ${room};
         WORDS WORD *const to = words + (~pass & 1) * ${room};
-        // Counters are ordered by digit, those of a digit by lane.
+        // Counters of the radix sort are ordered by digit, those of one digit by lane.
         for (uint digit = 0; digit < ${digits}; ++digit)
             counters[digit * ${lanes} + lane] = 0;
         for (uint i = begin_here; i < end_here; ++i)
@@ -102,7 +102,7 @@ ${team.count_columns()}\
 % if not symbolic:
 ${team.add_products(entry_bits)}\
 % endif
-    // The next row overwrites local memory, so all lanes have to be done with this row.
+    // The next row of C overwrites local memory, so all lanes have to be done with this row.
     words_sync();
     }
 }

@@ -30,7 +30,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const ulong row = SPGEMM_ROW(slot);
     const I begin = a_indptr[row];
     const uint length = (uint)(a_indptr[row + 1] - begin);
-    // A work-item has words of its own: its number's, and every ${work_group}th word from there on.
+    // A work-item has words, one to a product, of its own: the word of its own number, and every ${work_group}th from there on.
     uint n = 0, starts = 0;
     for (uint k = 0; k < length; ++k) {
         const I column = a_indices[begin + k], end = b_indptr[column + 1];
@@ -65,7 +65,7 @@ ${sorting.network(registers, 1, 1, work_group, False)}\
     C_INDEX place = c_indptr[row];
     T sum = ZERO;
 % endif
-    // Two sorted runs of words are merged: the words before number ${registers}, and the words from there on.
+    // Two sorted runs of words, one to a product, are merged: the words before number ${registers}, and the words from there on.
     const uint last_a = min(n, ${registers}u);
     uint a = 0, b = ${registers};
     WORD word_a = n > 0 ? words[me] : NO_WORD, word_b = n > ${registers} ? words[${registers * work_group} + me] : NO_WORD, before = 0;

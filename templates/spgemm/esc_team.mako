@@ -19,11 +19,11 @@ Result        deterministic: a column's products are always added in the same or
 ${types()}\
 #include "merge_path.cl"
 #define WORDS local
-// The position of product i among the words: OWN for a product of the lane's share, ANY for any product.
+// OWN(i), ANY(i): the position of product i among the words to sort; OWN for a product of the lane's share, ANY for any product.
 #define OWN(i) (i)
 #define ANY(i) (i)
 #define words_sync() team_sync()
-// The position in B of product i, which belongs to entry k of A.
+// PLACE_IN_B(k, i): the position in B of the factor of product i, which belongs to entry k of A's row.
 % if bases:
 #define PLACE_IN_B(k, i) (bases[k] + (I)(i))
 % else:
@@ -42,19 +42,19 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
     WORDS WORD *const words = all_words + team * ${2 * products};
 % if bases:
-    // Bases of rows of B use the memory of words that are not needed yet.
+    // bases, where the rows of B of A's entries begin, uses memory of words to sort that is not needed yet.
     local I *bases = (local I *)(words + ${products});
 % endif
     local PLACE *const places = all_places + team * ${products + 1};
     const ulong number = (ulong)get_group_id(0) * ${teams} + team;
     const bool active = number < n_rows;
 ${entries_of_row(bases)}\
-    // A lane has an odd number of products, so that lanes do not meet in a bank of local memory.
+    // A lane has an odd number of the row's products, so that lanes do not meet in a bank of local memory.
     const uint share = (n + ${lanes - 1}) / ${lanes} | 1, begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
 % if bases:
 ${bases_of_products()}\
 % endif
-    // A lane loads several products at a time, so that no load waits for another; neighbouring lanes load neighbouring products.
+    // A lane loads the columns of several products at a time, so that no load waits for another; lanes load side by side.
     for (uint first = lane; first < n; first += ${batch * lanes}) {
         const uint beyond = n;
 % for u in range(batch):
@@ -102,7 +102,7 @@ ${columns()}\
 ${count_columns()}\
 % if not symbolic:
 % if bases:
-    // Bases of rows of B use the memory of words that are no longer needed.
+    // bases, the position in B less the number of a product of each entry of A, uses memory of words that is no longer needed.
     bases = (local I *)(words + (~rounds & 1) * ${products});
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] = b_indptr[a_indices[begin + k]] - (I)places[k];
@@ -222,7 +222,7 @@ ${sort.find_entries(range(batch), " " * 8)}\
         }
 % endfor
     }
-    // sum becomes the sum over the lanes, up to this one, that share the lane's last entry of C.
+    // sum becomes the sum over the lanes, up to this one, that have products of the lane's last entry of C.
     uint begins = heads > 0;
     const T mine = sum;
     for (uint step = 1; step < ${lanes}; step *= 2) {

@@ -19,7 +19,7 @@ Result        deterministic: the products of a column are added in the order of 
 <%namespace name="sorting" file="primitives/sort_network"/>\
 ## Sort the numbers of the n slots in use by the columns in the slots; `early`: the loop ends once all are sorted.
 <%def name="sort_locally(indent, n, early)">\
-${indent}// A bitonic merge of runs of width / 2: a run is compared with the mirrored run behind it first, so that all runs ascend.
+${indent}// A bitonic merge of runs of width / 2 slots: a run is first compared with the mirrored run behind it: all runs ascend.
 ${indent}const uint pairs = ${n} > 1 ? 1u << (31 - clz(${n} - 1)) : 0;
 ${indent}uint width = 2, step = 1;
 ${indent}for (uint stage = 0; stage < ${bits * (bits + 1) // 2}${" && width <= 2 * pairs" if early else ""}; ++stage) {
@@ -49,7 +49,7 @@ typedef uint WORD;
 ${sorting.comparators(False)}
 % endif
 
-// Return the slot of a column, which is inserted if it is new; the table always has room for a new column.
+// Return the slot of a column in a row's hash table; a new column is inserted, for which the table always has room.
 uint insert(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
 {
     for (uint slot = column * 2654435769u >> shift;; slot = (slot + 1) & last) {
@@ -66,7 +66,7 @@ uint insert(local uint *table, const uint last, const uint shift, const uint col
 }
 % if symbolic and slots < products:
 
-// Insert a column within ${tries} probes, and count the column if it is new; return whether it was inserted.
+// Insert a column into a row's hash table within ${tries} probes, and count it if it is new; return whether the table has it.
 bool try_insert(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
 {
     uint slot = column * 2654435769u >> shift;
@@ -105,7 +105,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const C_INDEX place = active ? c_indptr[row] : 0;
     uint n_columns = active ? (uint)(c_indptr[row + 1] - place) : 0;
 % if slots < products or min_entries:
-    // Rows of more columns than slots, or of so few that a smaller table holds them, are left to other kernels.
+    // Rows of C with more columns than slots, or so few that a smaller hash table holds them, are left to other kernels.
     if (${" || ".join(([f"n_columns > {slots}"] if slots < products else []) + ([f"n_columns < {min_entries}"] if min_entries else []))}) {
         active = false;
         n_columns = 0;
@@ -115,7 +115,7 @@ void ${name}(SPGEMM_PARAMETERS)
     active = active && counts[row] >= ${min_entries};
 % endif
 % if min_entries and one:
-    // A team of a whole sub-group may return early, and most teams have no row of so many entries.
+    // A team (the lanes of a row) that is a whole sub-group may return early, and most rows of C have fewer entries.
     if (!active)
         return;
 % endif
@@ -128,7 +128,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint shift = ${32 - bits}, size = ${slots};
 % else:
     local T *const sums = all_sums + team * ${slots}, *const factors = all_factors + team * ${entries};
-    // Twice as many slots as a row has columns of C are enough for the row, however many products it has.
+    // Twice as many slots of the hash table as a row has entries of C are enough for the row, however many products it has.
     const uint shift = max(clz((2 * n_columns - 1) | 1u), ${32 - bits}u), size = 1u << (32 - shift);
 % endif
     for (uint i = lane; i < size; i += ${lanes}) {
@@ -144,7 +144,7 @@ void ${name}(SPGEMM_PARAMETERS)
     for (uint part = 0; part < length; part += ${entries}) {
         const uint n = min(length - part, ${entries}u);
 ${spans.stage(False, " " * 8)}\
-        // A row without entries follows the last row of B: loads end there.
+        // A row of B without entries follows the last row of B in local memory: the loads of rows of B end there.
         if (lane == 0) {
             begins[n] = 0;
             lengths[n] = 0;
@@ -156,7 +156,7 @@ ${spans.add_pieces(ahead, " " * 8, f"left_out = left_out || !{insert.replace('in
     }
 % if symbolic:
 % if slots < products:
-    // A word holds both sums, of new columns and of lanes that left columns out: a row has at most 2^15 columns.
+    // A word of n_new holds two sums, of new columns and of lanes that left columns out: a row has at most 2^15 columns.
     n_new |= (uint)left_out << 16;
     n_new += team_scan(box, n_new);
     n_new = n_new >> 16 ? UINT_MAX : n_new;
@@ -187,7 +187,7 @@ ${spans.add_pieces(ahead, " " * 8, f"left_out = left_out || !{insert.replace('in
         const uint slot_${u} = ${u * lanes} + lane < n_columns ? places[${u * lanes} + lane] : 0;
         WORD word_${u} = ${u * lanes} + lane < n_columns ? table[slot_${u}] << ${bits} | slot_${u} : UINT_MAX;
 % endfor
-        // Local memory of the table takes the sorted words.
+        // The memory of the hash table takes the sorted words, columns with the slots of their sums.
         team_sync();
 ${sorting.network(items, lanes, lane_width, work_group, False)}\
 % for u in range(items):
