@@ -6,7 +6,7 @@
 // All lanes of the team have to call add_ordered, and the whole work-group where team_sync is a barrier.
 //
 // Lane l of the team adds all values for the slots congruent to l modulo TEAM.
-// The mask of lane l has a bit for each lane of the team with a value for one of these slots.
+// The mask of lane l has a bit for each lane of the team whose slot lane l adds for.
 #include "team.cl"
 #define TEAM_WORDS ((TEAM + 31) / 32)
 

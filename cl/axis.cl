@@ -1,7 +1,7 @@
 // The index along one axis for each place (r, c) of an index matrix: read from a list, or evenly spaced.
 //
 // AXIS(name):          the kernel parameters that describe the axis.
-// AXIS_AT(name, r, c): the index at place (r, c).
+// AXIS_AT(name, r, c): the index along the axis at place (r, c).
 #define AXIS(NAME) const uint NAME##_listed, const long NAME##_begin, const long NAME##_by_row, const long NAME##_by_column, \
     global const I *restrict NAME##_list
 #define AXIS_AT(NAME, R, C) axis_position(NAME##_listed, NAME##_begin + NAME##_by_row * (R) + NAME##_by_column * (C), NAME##_list)

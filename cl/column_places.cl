@@ -2,11 +2,11 @@
 //
 // column_places_16(columns, n, places): places[i] becomes the number of distinct columns below columns[i], for i < n <= 16.
 // column_places_32(columns, n, places): places[i] becomes the number of distinct columns below columns[i], for i < n <= 32.
-// Both functions return a word with as many bits set as there are distinct columns.
-// Both arrays, columns and places, have room for 16 or 32 numbers; columns behind n are overwritten. A column is below UINT_MAX.
+// column_places_16 and column_places_32 return a word with as many bits set as there are distinct columns.
+// The arrays columns and places have room for 16 or 32 numbers; columns behind n are overwritten. A column is below UINT_MAX.
 // The symbolic phase needs the bits of the returned word alone: places are not written.
 //
-// Vectors here have 32 bytes: longer vectors are no arguments or results of functions, built-ins included (quirk 2).
+// The vectors of this file have 32 bytes: longer vectors are no arguments or results of functions, built-ins included (quirk 2).
 #ifndef SYMBOLIC
     #error "column_places.cl needs SYMBOLIC: 1 in the symbolic phase, else 0"
 #endif

@@ -1,7 +1,8 @@
 // Reductions of a long over a work-group of any size.
 //
 // group_reduce_add(box, x), group_reduce_min(box, x): the sum or minimum of x over the work-group, in every work-item.
-// Both functions have barriers, so the whole work-group has to call them; box, which is SHARED, holds a long for each work-item.
+// group_reduce_add and group_reduce_min have barriers, so the whole work-group has to call them.
+// The box of group_reduce_add and group_reduce_min, which is SHARED, holds a long for each work-item.
 //
 // SHARED is the memory that a work-group shares, and GROUP_BARRIER a barrier for it.
 // For a work-group of one work-item SHARED is private memory and GROUP_BARRIER is nothing, so that kernels are plain.

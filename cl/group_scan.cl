@@ -1,7 +1,7 @@
 // Exclusive scans of a uint over a work-group of any size.
 //
 // group_scan_add(box, x), group_scan_max(box, x): the sum, or maximum, of x over the work-items before this one; 0 in the first.
-// Both functions have barriers, so the whole work-group has to call them; box holds a uint for each work-item.
+// group_scan_add and group_scan_max have barriers: the whole work-group has to call them; box holds a uint for each work-item.
 //
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #ifndef WORK_GROUP

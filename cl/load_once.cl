@@ -1,5 +1,5 @@
 // Streaming loads of data that a kernel reads once: they bypass the first-level cache, which keeps the vector x of a product.
-// Devices without such instructions have plain loads. The loaded memory must not be written while the kernel runs.
+// Devices without instructions for streaming loads have plain loads. The loaded memory must not be written while the kernel runs.
 #if defined(LOAD_ONCE_BY_PTX)
     uint load_once_32(global const uint *p)
     {

@@ -1,7 +1,7 @@
 // The mirror image of an entry (row, column) of a square matrix: its entry (column, row). Rows are sorted, columns unique.
 //
 // mirror_guess(begin, end, before): a guess at the position of the mirror image in row `column`, which is begin to end.
-//     The guess is as far from the end of that row as (row, column) is from the beginning of its own row: `before` entries.
+//     The guess is as far from the end of row `column` as (row, column) is from the beginning of its own row: `before` entries.
 //     In the matrix of a stencil the guess is mostly right.
 // mirror_search(indices, begin, end, guess, row): the position of the mirror image, looked for at the guess first; -1 for none.
 static inline __attribute__((always_inline)) I mirror_guess(const I begin, const I end, const I before)

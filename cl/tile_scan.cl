@@ -3,7 +3,7 @@
 // group_before(box, x)      the ADD of x over the work-items before this one; box holds a T for each work-item.
 // tile_scan(tile, heads, box, head_box, carry)
 //                           each of WORK_GROUP * ITEMS entries of a tile becomes the ADD of carry and the entries before it.
-//                           Where INCLUSIVE is 1, the entry itself is added, too.
+//                           Where INCLUSIVE is 1, the sum of an entry includes the entry itself.
 //                           Where SEGMENTED is 1, sums begin anew at each entry whose byte in heads is not 0.
 //                           Where SEGMENTED is 1, head_box holds a uint for each work-item; else heads and head_box may be 0.
 //

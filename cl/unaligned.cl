@@ -1,8 +1,9 @@
 // Loads of vectors from the address of any element of a buffer.
 //
 // UNALIGNED(TYPE, N):             makes LOAD_UNALIGNED(TYPE, N, p) usable.
-// LOAD_UNALIGNED(TYPE, N, p):     the N values from p on. vloadN is the portable way to load them. Where the compiler is known to
-//                                 take a vector type of lower alignment, the load is one instruction, and no call of a function.
+// LOAD_UNALIGNED(TYPE, N, p):     the N values from p on; vloadN is the portable way to load them.
+//                                 Where the compiler is known to take a vector type of lower alignment, the load is one instruction:
+//                                 some CPU runtimes call a function for vloadN.
 #if defined(__clang__)
     #define UNALIGNED(TYPE, N) typedef TYPE##N TYPE##N##_unaligned __attribute__((aligned(sizeof(TYPE))));
     #define LOAD_UNALIGNED(TYPE, N, p) (*(global const TYPE##N##_unaligned *)(p))

@@ -98,7 +98,7 @@ class Built:
         return kernel
 
     def take(self, arguments: Sequence[Any]) -> cl.Kernel:
-        """Return a kernel object with some arguments set, which belongs to the caller until it is put back.
+        """Return a kernel object with some arguments set, which the caller alone uses until `put_back`.
 
         A new kernel object costs the host some 0.25 ms. With an argument None the kernel object is new: quirk 18.
         """
@@ -169,7 +169,7 @@ class Launch:
         return self._places.index(place) if self._places.count(place) == 1 else None
 
     def take(self, table: list[Any]) -> cl.Kernel:
-        """Return a kernel object with the launch's arguments from the table, which belongs to the caller until it is put back."""
+        """Return a kernel object with the launch's arguments from a table, which the caller alone uses until `put_back`."""
         try:
             kernel, _ = self._idle.pop()
         except IndexError:
@@ -201,7 +201,7 @@ class Repeated:
     def __init__(self, launch: Launch, place: int, argument: int, numbers: Numbers, constants: tuple[Any, ...]) -> None:
         self._launch, self._place, self._argument = launch, place, argument
         self._numbers, self._constants, self._sizes = numbers, constants, launch.sizes
-        # Kernel objects that no thread uses at the moment.
+        # `_kernels` holds the kernel objects of the launch that no thread uses at the moment.
         self._kernels: deque[cl.Kernel] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, arrays: tuple[Any, ...]) -> cl.Event:

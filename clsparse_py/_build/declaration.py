@@ -131,7 +131,7 @@ class Parameters(abc.ABC):
 
 
 def _abbreviate(name: str, value: object) -> str:
-    """Return the part of a kernel's name that stands for the value of a field."""
+    """Return the part of a kernel's name that stands for the value of a field of its parameter record."""
     if isinstance(value, bool):
         return name if value else ""
     if isinstance(value, int):

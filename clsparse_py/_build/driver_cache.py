@@ -117,7 +117,7 @@ def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
 
 
 def _is_whole_elf(file: IO[bytes], size: int) -> bool:
-    """Return whether a file holds a complete shared object: the file includes the table of sections, which comes last."""
+    """Return whether a file holds a complete shared object (ELF): it includes the table of sections, which comes last."""
     head = file.read(64)
     if len(head) < 64 or head[:4] != b"\x7fELF":
         return False

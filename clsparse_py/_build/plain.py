@@ -103,5 +103,5 @@ def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]]
 
 @functools.cache
 def _warn(name: str, kernel: str) -> None:
-    """Warn once a process that an operation runs on the host, as a kernel is refused."""
+    """Warn once in a process that an operation runs on the host, as the device's compiler refuses a kernel."""
     _log.warning("%s runs on the host, by SciPy, as %s is refused", name, kernel)

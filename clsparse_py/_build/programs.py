@@ -72,7 +72,7 @@ _clock = itertools.count()
 _refused: dict[tuple[int, int, Parameters], BuildError] = {}
 #: Results of `_understates_limit` by device and work-group.
 _understated: dict[tuple[int, int], bool] = {}
-#: Compiler option that makes a source new to a driver's own cache.
+#: Compiler option that makes a kernel's source new to the driver's own cache.
 _ANEW = "-DBUILT_ANEW=1"
 #: Compiler option that makes the required size of a work-group a hint, to which no registers are fitted (quirk 20).
 _SIZE_AS_HINT = "-Dreqd_work_group_size=work_group_size_hint"
@@ -103,7 +103,7 @@ class _Kept:
 _KEPT = _Kept()
 #: Pattern of the head of a kernel with its name, which begins a line in all rendered sources.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
-#: First line of every source: products are rounded before they are added, so that no compiler changes the bits of a sum.
+#: First line of every kernel's source: products are rounded before they are added, so that no compiler changes a sum's bits.
 _HEAD = "#pragma OPENCL FP_CONTRACT OFF"
 
 
@@ -146,7 +146,7 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
 
 
 def _build_program(program: cl.Program, device: cl.Device, options: tuple[str, ...]) -> cl.Program:
-    """Build a program for a device, and return the program."""
+    """Build an OpenCL program for a device, and return the program."""
     compiled: cl.Program = program.build(list(options), devices=[device])
     return compiled
 
@@ -180,7 +180,7 @@ def _work_group_limit(kernel: cl.Kernel, device: cl.Device) -> int:
 
 
 class _Life:
-    """The life of a context, an attribute of all its Python objects: when the last of them dies, its built kernels are dropped."""
+    """The life of a context, an attribute of all its Python objects: after the last of them its built kernels are dropped."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -246,7 +246,7 @@ def _sub_group_size(kernel: cl.Kernel, device: cl.Device, work_group: int) -> in
 
 
 def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Built:
-    """Return the built kernel of a record, with a smaller work-group or lane width if the driver allows no more.
+    """Return the built kernel of a parameter record, with a smaller work-group or lane width if the driver allows no more.
 
     A refused kernel is not built again by this process, nor by other processes after two of them saw the refusal.
 

@@ -91,7 +91,7 @@ class Refusal:
 
 
 def digest_of(source: str, options: tuple[str, ...] = ()) -> str:
-    """Return the digest of a source with its compiler options, the key of its refusal."""
+    """Return the digest of a kernel's source with its compiler options, the key of the kernel's refusal."""
     return hashlib.sha256("\0".join((source, *options)).encode()).hexdigest()[:32]
 
 

@@ -52,9 +52,9 @@ class Effort:
     max_products: int = 40_000_000
 
 
-#: The limits of the demo's time, which tests replace.
+#: The limits of the time that ``clsparse demo`` takes, which tests replace.
 EFFORT = Effort()
-#: Errors by which one operation of the demo fails while the others go on.
+#: Exceptions by which one operation of the demo fails while its other operations go on.
 _FAILURES = (ValueError, TypeError, MemoryError, BuildError, cl.Error)
 #: Legend below the demo's tables.
 _LEGEND = """
@@ -99,7 +99,7 @@ class Measurement(NamedTuple):
 
     @property
     def failures(self) -> dict[str, Exception]:
-        """The errors of the operations that failed, by operation."""
+        """The errors of the operations on the matrix that failed, by operation."""
         return {operation: outcome for operation, outcome in self.outcomes.items() if isinstance(outcome, Exception)}
 
     @property
@@ -113,7 +113,7 @@ def samples() -> list[Case]:
     folder = importlib.resources.files("clsparse_py") / "samples"
 
     def load(name: str) -> scipy.sparse.csr_array:
-        """Return the sample matrix in a file."""
+        """Return the sample matrix in a file of the package."""
         with importlib.resources.as_file(folder / name) as path:
             return read_matrix(path)
 
@@ -129,7 +129,7 @@ def read_case(path: str) -> Case:
 
 
 def generate() -> list[Case]:
-    """Return the cases of two generated matrices, large enough for their bandwidth to mean something."""
+    """Return the demo's cases of two generated matrices, large enough for a measured bandwidth to mean something."""
     loaders = {"grid_1024x1024": lambda: _grid(1024), "power_law_200k": lambda: _power_law(200_000, 3_000_000)}
     return [Case(name, "generated here", name, load) for name, load in loaders.items()]
 
@@ -173,7 +173,7 @@ def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
 
 
 def _multiply(A: csr_array, host: scipy.sparse.csr_array) -> Result:
-    """Return the result of multiplying a matrix with a vector, compared with SciPy's."""
+    """Return the demo's result of multiplying a matrix with a vector, compared with SciPy's."""
     # Random signs of x make sums cancel, so that a missing or repeated term of a row shows.
     x = np.random.default_rng(1).standard_normal(host.shape[1]).astype(host.dtype)
     plan, operand = spmv_plan(A), cl_array.to_device(A.queue, x)
@@ -185,7 +185,7 @@ def _multiply(A: csr_array, host: scipy.sparse.csr_array) -> Result:
 
 
 def _transpose(A: csr_array, host: scipy.sparse.csr_array) -> Result:
-    """Return the result of transposing a matrix, compared with SciPy's entry by entry."""
+    """Return the demo's result of transposing a matrix, compared with SciPy's entry by entry."""
     transposed, reference = transpose(A).get(), host.T.tocsr()
     is_same = _same_structure(transposed, reference) and np.array_equal(transposed.data, reference.data, equal_nan=True)
     seconds, error = _time(lambda: transpose(A), A.queue), 0.0 if is_same else math.nan
@@ -193,7 +193,7 @@ def _transpose(A: csr_array, host: scipy.sparse.csr_array) -> Result:
 
 
 def _square(A: csr_array, host: scipy.sparse.csr_array) -> Result | None:
-    """Return the result of multiplying a matrix by itself, or by its transposed; None beyond `Effort.max_products`."""
+    """Return the demo's result of multiplying a matrix by itself, or its transposed; None beyond `Effort.max_products`."""
     B, other = (A, host) if host.shape[0] == host.shape[1] else (transpose(A), host.T.tocsr())
     if spgemm_estimate(A, B).n_products > EFFORT.max_products:
         return None
@@ -308,7 +308,7 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
 
 
 def _describe_failure(case: Case, error: Exception) -> str:
-    """Return a line that names a case and says why an operation on it failed."""
+    """Return a line that names a matrix of the demo and says why an operation on it failed."""
     if isinstance(error, OSError) and error.strerror:
         return f"{case.source}: {error.strerror}"
     lines = str(error).strip().splitlines() or [type(error).__name__]

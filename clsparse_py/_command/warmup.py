@@ -59,7 +59,7 @@ _GRIDS = (
 _LISTED = (2, 1 << 14)
 #: Rows of a matrix whose union with another is too large for a single work-group.
 _ROWS = 1 << 12
-#: Numbers of blocks side by side for which `hstack` has kernels of their own.
+#: Numbers of matrices side by side for which `hstack` has kernels of their own.
 _BLOCKS = (1, 2, 3)
 #: Most entries of a row of a band matrix: rows beyond are not speculated to be alike.
 _WIDEST_BAND = 256
@@ -189,14 +189,14 @@ def _multiply_columns(matrices: list[csr_array], columns: int) -> None:
 
 
 def _take_rows(A: csr_array, n: int) -> None:
-    """Take n rows of a matrix by a list on the host, and by a list on the device."""
+    """Take n rows of a matrix by ``A[rows]`` with the list of rows on the host, and on the device, to build kernels."""
     rows = np.ones(n, np.int64)
     for listed in (rows, from_host(A.queue, rows, copy=True)):
         A[listed]
 
 
 def _unite(A: csr_array) -> None:
-    """Add and multiply a matrix and itself entry by entry."""
+    """Add and multiply a matrix and itself entry by entry, which builds the kernels of unions."""
     for operate in (operator.add, operator.mul):
         operate(A, A)
     A.queue.finish()
@@ -238,7 +238,7 @@ def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], s
 
 
 def _multiply_twice(plan: SpgemmPlan[csr_array]) -> None:
-    """Multiply by a plan of SpGEMM twice: the second call computes new values alone."""
+    """Multiply twice by a plan of SpGEMM, whose second call computes new values alone, to build all of its kernels."""
     plan()
     plan()
     plan.queue.finish()
@@ -267,7 +267,7 @@ def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int])
 
 
 def _choices(device: Device, dtype: str) -> Iterator[tuple[Scheme, KernelChoice | None]]:
-    """Yield the schemes and kernels of SpMV that the profile of a device may choose for a matrix."""
+    """Yield the binning schemes and kernels of SpMV that the profile of a device may choose for a matrix."""
     numbers = {**Features(1, 1, 1, 1, 1, 0.0, ()).numbers(device.compute_units, 1), "bin": 0, "granularity": 1}
     for kernel in rules(device, "spmv", dtype, "single", numbers, KernelChoice.parse).values.values():
         yield Scheme("single"), kernel

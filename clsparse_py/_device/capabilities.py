@@ -94,7 +94,7 @@ kernel void probe_load_once(global const uint *a, global const ulong *b, global 
 }
 """
 
-#: OpenCL C of the probe of equal values among lanes: each work-item counts its wrong answers.
+#: OpenCL C of the probe of finding equal values among lanes: each work-item counts its wrong answers.
 _MATCH_PROBE = """
 #define WORK_GROUP 64
 #define MATCH_WIDTH 32
@@ -218,7 +218,7 @@ class Probed:
 
 
 def _parse(entry: bytes) -> Probed:
-    """Return the results of probes from the entry of an earlier process on disk.
+    """Return the results of a device's probes from the cache entry that an earlier process wrote.
 
     Raises
     ------
@@ -232,7 +232,7 @@ def _parse(entry: bytes) -> Probed:
 
 
 def _value_types(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the type of every value in nested dictionaries, by the same keys."""
+    """Return the Python type of every value in nested dictionaries, by the same keys."""
     return {name: _value_types(value) if isinstance(value, dict) else type(value) for name, value in content.items()}
 
 

@@ -45,7 +45,7 @@ RESERVED = 1024
 
 _Sized = TypeVar("_Sized")
 
-#: Types of devices in the order of choice.
+#: Names of the types of devices in the order in which a default device is chosen.
 _TYPE_ORDER = ("gpu", "accelerator", "cpu", "custom")
 
 
@@ -127,7 +127,7 @@ class Device:
 
     @property
     def waits_cost(self) -> bool:
-        """Whether the host's wait for a read from the device costs as much as many launches, so that reads should overlap."""
+        """Whether waiting for a read from the device costs as much as many launches: reads should overlap other commands."""
         return self.type != "cpu"
 
     def fitting(self, candidates: Iterable[_Sized], n_bytes: Callable[[_Sized], int], spare: int = 0) -> _Sized:

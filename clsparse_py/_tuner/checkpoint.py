@@ -107,7 +107,7 @@ class Observation:
 
 
 def _is_number(value: object) -> bool:
-    """Return whether a value read from a file is a number within the limits of measurements."""
+    """Return whether a value from a file of measurements is a number within the limits of measurements."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -_MANY < value < _MANY
 
 
@@ -221,7 +221,7 @@ class Checkpoint:
 
     @staticmethod
     def _parse_line(line: bytes) -> tuple[str, Any]:
-        """Return the kind and the content of a line of a file of measurements."""
+        """Return the kind, such as "observation", and the content of a line of a file of measurements."""
         content = json.loads(line)
         if not isinstance(content, dict) or len(content) != 1:
             raise ValueError("not an object of one entry")
@@ -243,7 +243,7 @@ class Checkpoint:
         try:
             make_private(self.path.parent)
             with self.path.open("a") as file:
-                # The unfinished last line of an earlier process stays a line of its own.
+                # If an earlier process left the last line of the file unfinished, a line break comes before the new line.
                 file.write(line if self._ends_whole else "\n" + line)
             self._ends_whole = True
         except OSError as error:
@@ -269,7 +269,7 @@ class Checkpoint:
         self._write("trying", [operation, dtype, question, label])
 
     def note_fatal(self, operation: str, dtype: str, question: str, label: str) -> None:
-        """Note that the configuration of a label must not run any more."""
+        """Note that the configuration (kernel or method) that a label names must not run any more."""
         self.fatal.add((operation, dtype, question, label))
         self._write("fatal", [operation, dtype, question, label])
 
@@ -278,7 +278,7 @@ class Checkpoint:
         self._write("stopped", [])
 
     def select(self, operation: str, dtype: str, case: str | None = None) -> Iterator[Observation]:
-        """Iterate over the observations of an operation and dtype, of one case or of all."""
+        """Iterate over the observations (measured questions) of an operation and dtype, on one matrix or on all."""
         for observation in self.observations.values():
             if (observation.operation, observation.dtype) == (operation, dtype) and case in (None, observation.case):
                 yield observation

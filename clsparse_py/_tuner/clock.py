@@ -98,7 +98,7 @@ class Clock:
         return TUNER.no_time < seconds <= elapsed * 1.1
 
     def check(self, label: str = "") -> None:
-        """Raise `DeviceLostError` unless the device still fills a buffer, after a configuration that failed."""
+        """Raise `DeviceLostError` unless the device still fills a buffer after a configuration (kernel or method) failed."""
         try:
             self._fill().wait()
         except cl.Error as error:

@@ -32,7 +32,7 @@ TRAIN = "train"
 #: Name of the part of the matrices, kept aside, on which decision trees are only scored.
 TEST = "test"
 
-#: Entries of a chunk of a matrix that a thread generates at a time.
+#: Entries of the chunk of a matrix that a thread generates at a time.
 _CHUNK = 1 << 21
 #: Bytes of device memory to an entry of a generated matrix: for the matrix, vectors and scratch memory.
 _BYTES_AN_ENTRY = 64
@@ -112,7 +112,7 @@ class _Rows:
         """Return a random matrix of about ``nnz`` entries whose row lengths follow the recipe's law."""
         if self.symmetric:
             half = replace(self, mean=self.mean / 2, symmetric=False).make(rng, nnz // 2)
-            # A matrix of few long rows is wider than high.
+            # `half` is made square, as a matrix of few long rows is wider than high.
             half.resize(max(half.shape), max(half.shape))
             pattern = scipy.sparse.csr_array(half + half.T.tocsr())
             pattern.sort_indices()
@@ -218,7 +218,7 @@ class _Grid:
 def _draw_couplings(nodes: _Array, shifts: _Array, share: float) -> _Array:
     """Return whether couplings of nodes with nodes ``shifts`` further are kept: a random share, equal in both directions."""
     pair = np.minimum(nodes, nodes + shifts).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ np.abs(shifts).astype(np.uint64)
-    # The finalizer of splitmix64: its numbers pass for random.
+    # The pair is hashed by the finalizer of splitmix64, whose numbers pass for random.
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         pair = (pair ^ pair >> np.uint64(shift)) * np.uint64(factor)
     return np.asarray((pair ^ pair >> np.uint64(31)) < np.uint64(int(share * 2**64)))
@@ -245,7 +245,7 @@ def _count_cores() -> int:
 
 
 def _fill_matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, _Array], None]) -> scipy.sparse.csr_array:
-    """Return the matrix whose columns ``fill`` writes by chunks of rows, in threads; the chunks are the same for any number."""
+    """Return the matrix whose columns ``fill`` writes by chunks of rows, in threads; chunks do not depend on their number."""
     n_rows, nnz = indptr.size - 1, int(indptr[-1])
     index = index_for(max(nnz, n_columns, n_rows))
     indices = np.empty(nnz, index)
@@ -266,12 +266,12 @@ def _fill_matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, 
 
 
 def _alike(_rng: np.random.Generator, n: int, mean: float) -> _Array:
-    """Return n equal row lengths."""
+    """Return n equal row lengths for a generated matrix."""
     return np.full(n, mean)
 
 
 def _poisson(rng: np.random.Generator, n: int, mean: float) -> _Array:
-    """Return n row lengths of a Poisson distribution."""
+    """Return n row lengths for a generated matrix, of a Poisson distribution."""
     return rng.poisson(mean, n)
 
 
@@ -312,7 +312,7 @@ def _hubs(rng: np.random.Generator, n: int, mean: float, *, hubs: int, share: fl
 
 
 def _grade(_rng: np.random.Generator, n: int, mean: float) -> _Array:
-    """Return n row lengths that rise from 0 to twice the mean."""
+    """Return n row lengths for a generated matrix, which rise from 0 to twice the mean."""
     return np.linspace(0, 2 * mean, n)
 
 
@@ -326,7 +326,7 @@ def _stars(*distances: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 
 
 def _hollow(offsets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    """Return the offsets of a stencil without zero."""
+    """Return the offsets of a stencil without the offset zero, its centre."""
     return tuple(offset for offset in offsets if any(offset))
 
 
@@ -417,7 +417,7 @@ def _sizes(largest: int) -> list[int]:
 
 
 def _case_of(kind: str, recipe: _Rows | _Grid, number: int, nnz: int) -> Case:
-    """Return the case of the matrix that a recipe of a family generates with about ``nnz`` entries."""
+    """Return the case (a named matrix to be generated) of a recipe of a family with about ``nnz`` entries."""
     name = f"{kind}-{number}-{recipe}-{nnz:.0e}"
 
     def make() -> scipy.sparse.csr_array:
@@ -429,7 +429,7 @@ def _case_of(kind: str, recipe: _Rows | _Grid, number: int, nnz: int) -> Case:
 
 
 def generate(largest: int) -> Iterator[Case]:
-    """Yield the generated matrices in the order of measuring.
+    """Yield the cases of the generated matrices, on which the tuner measures, in the order of measuring.
 
     Every beginning of the order is balanced: a round takes one matrix of every family, all of different sizes, and after as many
     rounds as there are sizes every family was taken in every size once.
@@ -449,7 +449,7 @@ def generate(largest: int) -> Iterator[Case]:
 
 
 def from_folder(folder: Path) -> list[Case]:
-    """Return the matrices in the files of a folder and its subfolders.
+    """Return the cases of the matrices in the files of a folder and its subfolders, on which the tuner measures.
 
     A family is the letters at the beginning of a file's name, as collections number related matrices. One family in four is on
     the side of `TEST`.

@@ -20,7 +20,7 @@ from clsparse_py._tuner.training import Answer
 
 __all__ = ["UNTUNED", "answer", "changes_of", "current_label", "evidence", "gain", "label_of", "neighbours"]
 
-#: Label of the untuned thresholds.
+#: Label that stands for the untuned values of all thresholds.
 UNTUNED = "untuned"
 
 
@@ -50,7 +50,7 @@ def changes_of(label: str) -> dict[str, float]:
 
 
 def neighbours(label: str, untuned: Mapping[str, float], candidates: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Iterate over the labels one step of the descent away: one threshold takes its next candidate value below, or above.
+    """Iterate over the labels one step of the descent from a label: one threshold takes its next candidate value.
 
     A threshold outside of its candidates stays, as such a number switches something off.
     """

@@ -111,7 +111,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
         record = record_of(describe(problem.queue.device), problem.product, parse(label))
 
         def multiply() -> list[cl.Event]:
-            """Compute the masked product, and return the events of its launches."""
+            """Compute the masked product once, and return the events of its launches."""
             chain = Chain(problem.queue, *problem.product.a, *problem.product.mask)
             enqueue_masked(chain, problem.product, record, problem.sums, problem.marks)
             chain.finish(problem.sums, problem.marks)

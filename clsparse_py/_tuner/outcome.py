@@ -68,7 +68,7 @@ class Outcome:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The thresholds that are better than the untuned ones, with their evidence, as JSON has them, by name."""
+        """The thresholds by which the operation is faster than untuned, with evidence, as JSON has them, by name."""
         thresholds: dict[str, Any] = {}
         for question in self.descents:
             leaf = self.answers[question].tree
@@ -119,7 +119,7 @@ def _drop_unknown_labels(tunable: Tunable[Any], observation: Observation) -> Obs
     """Return an observation without the times of labels that the operation does not parse."""
 
     def parses(label: str) -> bool:
-        """Return whether the operation parses a label."""
+        """Return whether the operation knows the method or kernel that a label names."""
         try:
             tunable.parse(observation.question, label)
         except ValueError:
@@ -183,7 +183,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
         return label if part is None else f"{label}: {decide(part)}"
 
     def decide_tuned(observation: Observation) -> str:
-        """Return the label that the answer to an observation's question chooses."""
+        """Return the label that the tuned answer to an observation's question chooses."""
         answer = answers[observation.question]
         return leaf_of(answer.tree, observation.features).label if answer.tuned else observation.default
 
@@ -296,7 +296,7 @@ def changes_decisions(device: Device, content: Mapping[str, Any]) -> bool:
 
 
 def _merge_thresholds(near: Sequence[profiles.Profile], operation: str, dtype: str) -> dict[str, float]:
-    """Return the thresholds of an operation by name from some profiles, the closest first."""
+    """Return the thresholds of an operation by name from some profiles of devices, of which the closest come first."""
     thresholds: dict[str, float] = {}
     for profile in reversed(near):
         thresholds |= profile.thresholds(operation, dtype)
@@ -337,7 +337,7 @@ def _find_commit() -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of Python, this package, and the installed packages that measure and train, by name."""
+    """Return the versions of Python, this package, and the installed packages that the tuner uses, by name."""
     versions = {"python": platform.python_version(), "clsparse_py": clsparse_py.__version__}
     for name in ("pyopencl", "numpy", "scikit-learn"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -346,7 +346,7 @@ def _versions() -> dict[str, str]:
 
 
 def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]]:
-    """Return the evidence of a question for a profile: the times of the best and the default label in the longest cases."""
+    """Return a profile's evidence for an answer: times of the best and the default label on the slowest matrices."""
     times: dict[str, dict[str, float]] = {}
     for observation in sorted(observations, key=lambda case: -case.best)[:_EVIDENCE]:
         labels = dict.fromkeys((min(observation.times, key=observation.times.__getitem__), observation.default))
@@ -357,7 +357,7 @@ def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]
 
 
 def _round_short(value: float) -> float:
-    """Return a number for a profile, rounded to four significant digits, as an integer if it is whole."""
+    """Return a number for a profile's evidence, rounded to four significant digits, as an integer if it is whole."""
     short = float(np.format_float_positional(value, precision=4, fractional=False)) if math.isfinite(value) else 0.0
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 

@@ -45,14 +45,14 @@ class _Marks(Locator):
 
 
 def set_plain_ticks(axis: Axis) -> None:
-    """Mark a logarithmic axis with plain numbers."""
+    """Mark a logarithmic axis of a plot with plain numbers, not with powers."""
     axis.set_major_locator(_Marks())
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
 
 
 def add_legend(figure: Figure) -> None:
-    """Put the legend of a figure beside its axes."""
+    """Put the legend of a plot beside its axes."""
     figure.legend(loc="outside right upper", fontsize="x-small")
 
 

@@ -37,7 +37,7 @@ faster beyond the noise. Families of matrices that are tested were not trained o
 
 
 def write(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outcome]) -> Path:
-    """Write the page and the plots of a device's report into a folder, and return the path of the page.
+    """Write the page and the plots of a device's tuning report into a folder, and return the path of the page.
 
     Raises
     ------

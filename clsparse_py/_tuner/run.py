@@ -189,8 +189,8 @@ def _tune(
 
 
 def _report(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outcome], console: Console) -> bool:
-    """Write the report of a device into a folder, print its path or an error, and return whether it is written."""
-    # The report's module is imported here, as it needs Matplotlib.
+    """Write a device's tuning report into a folder, print its path or an error, and return whether it is written."""
+    # The module of the tuning report is imported here, as it needs Matplotlib.
     from clsparse_py._tuner.report import write
 
     try:

@@ -106,7 +106,7 @@ def race(
     deadline: float = math.inf,
     tried: Callable[[str], None] = lambda _label: None,
 ) -> Race:
-    """Measure configurations in rounds, and drop slow ones, until the fastest label is clear.
+    """Measure configurations (kernels or methods) in rounds, and drop slow ones, until the fastest one is clear.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class _Track:
             self._attempt(label, lambda label: self._samples[label].append(self._measure_round(self.runs[label], stage)))
 
     def finish(self) -> Race:
-        """Verify the unverified configurations that could win, and return the race's result."""
+        """Verify the unverified configurations that could win the race, and return the result of the race."""
         race = self._race
         for label in sorted(self._unverified & self.runs.keys()):
             self._attempt(label, self._run_and_confirm)
@@ -253,13 +253,13 @@ def _relative_error(rounds: list[list[float]]) -> float:
     best, *further = sorted(rounds, key=statistics.median)
     middle = statistics.median(best)
     deviation = statistics.median(abs(time - middle) for time in best)
-    # For normal noise the standard deviation is 1.4826 times the median deviation, the median's error 1.2533 times the mean's.
+    # The standard deviation of normal noise is 1.4826 times the median deviation, a median's error 1.2533 times a mean's.
     error = 2 * 1.2533 * 1.4826 * deviation / math.sqrt(len(best))
     spread = statistics.median(further[0]) - middle if further else 0.0
     return max(error, spread / 2) / max(middle, 1e-12)
 
 
 def _first_line(error: Exception) -> str:
-    """Return the class and the first line of an error, for a list of labels that failed."""
+    """Return the class and the first line of an error, as the reason for which a configuration failed."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:200]

@@ -106,7 +106,7 @@ class _Matrices:
         self._last: tuple[str, scipy.sparse.csr_array] | None = None
 
     def get(self, case: Case) -> scipy.sparse.csr_array:
-        """Return the matrix of a case, generated now unless it is the last one or the expected one."""
+        """Return the matrix of a case, generated now unless it is the last case's or one that the thread generates ahead."""
         if self._last is not None and self._last[0] == case.name:
             return self._last[1]
         self._last = None
@@ -116,7 +116,7 @@ class _Matrices:
         return matrix
 
     def expect(self, case: Case) -> None:
-        """Begin to generate the matrix of the next case in the thread."""
+        """Begin to generate the matrix of the next case in a thread of its own."""
         if self._ahead is not None and (self._last is None or self._last[0] != case.name):
             self._coming = case.name, self._ahead.submit(case.make)
 
@@ -262,11 +262,11 @@ class Session:
                 self.checkpoint.finish(tunable.operation, dtype, case.name)
 
     def _choose_dtype(self, case: Case) -> str:
-        """Return the dtype of values that matter by their size alone: single or double precision, by the case's name."""
+        """Return the dtype of a matrix whose values matter by their size alone: single or double precision, by the name."""
         return "float64" if self.device.fp64 and sum(case.name.encode()) % 2 else "float32"
 
     def _measure_questions(self, course: _Course, dtype: str, case: Case, problem: Any) -> None:
-        """Measure an operation's questions on a problem, except the questions that an earlier run measured."""
+        """Measure the tuner's questions about an operation on a problem, except those that an earlier run measured."""
         tunable = course.tunable
         earlier = {past.key: past for past in self.checkpoint.select(tunable.operation, dtype, case.name)}
         measured: dict[str, list[tuple[Mapping[str, float], Mapping[str, float]]]] = {}
@@ -327,7 +327,7 @@ class Session:
             return tunable.operation, dtype, question, label
 
         def tried(label: str) -> None:
-            """Note in the checkpoint that a label runs for the first time in this session."""
+            """Note in the file of measurements that a label's configuration runs for the first time in this session."""
             if key_of(label) not in self._tried:
                 self._tried.add(key_of(label))
                 self.checkpoint.note_trial(*key_of(label))

@@ -20,7 +20,7 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["SegmentedSortTunable", "SortProblem"]
 
-#: Shapes of segmented sort to measure; True: for devices on which a work-item sorts whole segments.
+#: Shapes (kernel sizes) of segmented sort to measure; True: for devices on which a work-item sorts whole segments.
 _SHAPES = {
     False: (
         Shape.lanes(256, 512, 16),
@@ -97,7 +97,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SortProblem:
-        """Return the problem of sorting segments as long as the rows of a matrix, once without and once with values."""
+        """Return the problem of sorting segments of keys as long as a matrix's rows, once without and once with values."""
         n = int(matrix.indptr[-1])
         if not n:
             raise ValueError(f"{name}: has no entries")
@@ -139,7 +139,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
         shape, out_values = Shape.parse(label), problem.out[1] if problem.values is not None else None
 
         def sort() -> list[cl.Event]:
-            """Sort the segments, and return the events of the launches."""
+            """Sort the problem's segments once, and return the events of the launches."""
             chain = Chain(problem.queue)
             enqueue_segmented_sort(
                 chain, problem.pointers, problem.pointers.size - 1, problem.keys, problem.values, problem.keys.size,

@@ -186,7 +186,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:
-        """Return the real dtypes of the device: the size of a value decides between accumulators."""
+        """Return the real dtypes of the device to tune SpGEMM for, as the size of a value decides between accumulators."""
         return ("float32", "float64") if device.fp64 else ("float32",)
 
     @override
@@ -234,7 +234,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             operands.chain.finish()
 
             def shares(choices: Mapping[int, Choice]) -> object:
-                """Return the accumulator and the number of rows of every bin under some choices."""
+                """Return the accumulator and the number of rows of every bin under some choices of accumulators."""
                 shares_of_bins = refine(kind, features, decision._replace(choices=choices), work, operands.budget).shares
                 return [(bin_.accumulator, n) for bin_, n in shares_of_bins]
 
@@ -270,7 +270,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         return Thresholds.untuned(device, dtype).items()
 
     def _changed_thresholds(self, device: Device, dtype: str, label: str) -> Thresholds:
-        """Return SpGEMM's untuned thresholds with the changes that a label names."""
+        """Return SpGEMM's untuned thresholds with the changes that a label of thresholds names."""
         return Thresholds.from_values({**self.thresholds(device, dtype), **descent.changes_of(label)})
 
     @override
@@ -390,7 +390,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def verify(self, subject: SpgemmProblem) -> bool:
-        """Return whether the last product has canonical rows and the right values, as applied to a vector."""
+        """Return whether the last product C has canonical rows and the right values, as applied to a vector."""
         if subject.C is None:
             return False
         # The check makes a new matrix of the arrays of C, whose facts are not known but found out from the entries.

@@ -196,7 +196,7 @@ class Subject:
 
     @functools.cached_property
     def rows(self) -> np.ndarray[Any, Any] | slice:
-        """The mask of the rows of the bins, or the slice of all rows."""
+        """The mask of the matrix's rows in the bins, or the slice of all rows."""
         return slice(None) if self.bins is None else self.bins.rows(self.problem.lengths)
 
     @functools.cached_property
@@ -226,7 +226,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:
-        """Return the real dtypes of the device; other dtypes take the trees of the real one of their size."""
+        """Return the real dtypes of the device to tune SpMV for; other dtypes take the trees of the real dtype of their size."""
         return ("float64", "float32") if device.fp64 else ("float32",)
 
     @override
@@ -278,7 +278,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def features(self, subject: Subject) -> dict[str, float]:
-        """Return the features of the matrix; for bins also the granularity and the bin's number, the mean length of its rows."""
+        """Return the features of the matrix; for bins also their granularity, and their number: the mean length of their rows."""
         return dict(subject.numbers)
 
     @override
@@ -289,7 +289,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def prepare(self, subject: Subject, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return a function that multiplies once: by a kernel for all rows or for the rows of bins, or by a whole scheme.
+        """Return a function that computes A @ x once: by one kernel for all rows or for the rows of bins, or by a whole scheme.
 
         A scheme takes the kernels that were measured as the fastest on this matrix, else the kernels of the profile.
         """

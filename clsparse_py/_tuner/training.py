@@ -120,7 +120,7 @@ def losses(observations: Sequence[Observation], choose: Callable[[Observation], 
 
 
 def _loss(observation: Observation, label: str) -> float:
-    """Return the time with a label relative to the best label; at most `TUNER.failed_loss`, the loss of a label that fails."""
+    """Return a case's time with a label relative to its best label; at most `TUNER.failed_loss`, as if the label failed."""
     if label in observation.failed:
         return TUNER.failed_loss
     seconds = observation.times.get(label)
@@ -128,7 +128,7 @@ def _loss(observation: Observation, label: str) -> float:
 
 
 def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer | None:
-    """Train a tree for one question of an operation and dtype.
+    """Train the decision tree that answers one question of the tuner about an operation and dtype.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ class _Table:
 
     @property
     def _has_rule(self) -> bool:
-        """Whether the untuned rule is a label of the table."""
+        """Whether the untuned rule is one of the labels of the table of observations."""
         return self.labels[0] == _RULE
 
     def tree(self, rows: _Array, growth: _Growth) -> Tree:
@@ -459,7 +459,7 @@ class _Trial(NamedTuple):
 
 
 def _choose_left_out(table: _Table, folds: _Array, growth: _Growth) -> tuple[dict[int, str], _Array]:
-    """Return the label of each case by the tree of the other folds, and the logarithm of the time that the label loses."""
+    """Return each case's label by the tree trained on other folds, and the logarithm of the time that the label loses."""
     labels: dict[int, str] = {}
     for fold in np.unique(folds):
         tree = table.tree(np.flatnonzero(folds != fold), growth)

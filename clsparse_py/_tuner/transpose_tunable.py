@@ -88,7 +88,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
         A, strategy = problem.A, parse(label)
 
         def transpose() -> list[cl.Event]:
-            """Transpose the matrix, and return the events of the launches."""
+            """Transpose the problem's matrix once, and return the events of the launches."""
             problem.transposed = None  # frees the memory of the last result for the next one
             # A copy of A's structure (shape and index arrays) keeps nothing of the transposed of an earlier run.
             fresh = Matrix.assembled(A.structure.copied(A.queue, A.indices, A.indptr), A.data)

@@ -77,7 +77,7 @@ class Tunable(Protocol[Problem]):
         """
 
     def largest(self, device: Device) -> int:
-        """Return the number of entries of the largest matrix to tune with on a device."""
+        """Return the number of entries of the largest matrix to tune the operation with on a device."""
         return min(self.max_entries[device.lanes_are_loops], device.global_memory // self.entry_bytes)
 
     def subjects(self, problem: Problem, question: str) -> Sequence[Problem]:  # noqa: ARG002 - some operations ask the question

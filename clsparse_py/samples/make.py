@@ -68,7 +68,7 @@ def plate(nx: int = 40, ny: int = 20) -> sp.csr_array:
         element += strain.T @ elasticity @ strain / 4
 
     def node(i: int, j: int) -> int:
-        """Return the number of the node in column i and row j of the grid."""
+        """Return the number of the node in column i and row j of the plate's grid."""
         return i * (ny + 1) + j
 
     size = 2 * (nx + 1) * (ny + 1)
@@ -111,7 +111,7 @@ def assignment_lp(n: int = 8) -> sp.coo_array:
 
 
 def _primes(n: int) -> list[int]:
-    """Return the primes up to n."""
+    """Return the prime numbers up to n."""
     return [k for k in range(2, n + 1) if all(k % d for d in range(2, int(k**0.5) + 1))]
 
 
