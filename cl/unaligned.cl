@@ -2,7 +2,7 @@
 //
 // UNALIGNED(TYPE, N):             makes LOAD_UNALIGNED(TYPE, N, p) usable.
 // LOAD_UNALIGNED(TYPE, N, p):     the N values from p on; vloadN is the portable way to load them.
-//                                 Where the compiler is known to take a vector type of lower alignment, the load is one instruction:
+//                                 Where the compiler is known to take a vector type of lower alignment, one instruction loads them:
 //                                 some CPU runtimes call a function for vloadN.
 #if defined(__clang__)
     #define UNALIGNED(TYPE, N) typedef TYPE##N TYPE##N##_unaligned __attribute__((aligned(sizeof(TYPE))));
