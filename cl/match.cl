@@ -1,15 +1,16 @@
 // Equal values among lanes, and the order of lanes' accesses to local memory.
 //
-// A team is MATCH_WIDTH consecutive work-items, its lanes; MATCH_WIDTH is a power of two, at most 32, and divides the work-group size.
+// A team is MATCH_WIDTH consecutive work-items, its lanes; MATCH_WIDTH, at most 32, is a power of two and divides WORK_GROUP.
 //
 // lanes_fence():        a lane's writes to local memory before the fence are visible to all lanes of the team after the fence.
-// lanes_match(box, x):  the set of the team's lanes with the same x, as bits: bit i for lane i; includes a lanes_fence. box holds a
-//                       uint for each work-item, and is used again only after another lanes_fence. x has MATCH_BITS bits.
-// lanes_any(x):         whether x is true in any lane of the team. Only with MATCH_BY_PTX, whose compiler then sees that lanes agree.
-// computed_now(x), computed_now_64(x): forces the compiler to compute x, of 32 or 64 bits, here: a compiler that computes x as late
-//                       as possible keeps the operands of x instead, and runs out of registers.
+// lanes_match(box, x):  the set of the team's lanes with the same x, of MATCH_BITS bits, as bits: bit i for lane i.
+//                       lanes_match includes a lanes_fence; its box holds a uint for each work-item.
+//                       The box of lanes_match is used again only after another lanes_fence.
+// lanes_any(x):         whether x is true in any lane of the team; only with MATCH_BY_PTX, whose compiler sees that lanes agree.
+// computed_now(x), computed_now_64(x): forces the compiler to compute x, of 32 or 64 bits, here.
+//                       A compiler that computes x as late as possible keeps the operands of x instead, and lacks registers then.
 //
-// The whole work-group has to call these functions: on devices without instructions for them, they use local memory and barriers.
+// The whole work-group has to call the functions of this file: without instructions for them, they use local memory and barriers.
 #if !defined(MATCH_WIDTH) || !defined(MATCH_BITS)
     #error "match.cl needs MATCH_WIDTH, how many work-items are lanes of one another, and MATCH_BITS, how many bits values have"
 #endif
@@ -25,7 +26,7 @@
     }
     uint lanes_match(local uint *box, uint x)
     {
-        // Lanes vote on each bit: the match instruction takes longer the more distinct values there are.
+        // Lanes vote on each bit of x: the match instruction takes longer the more distinct values there are.
         uint same = 0xffffffff;
         lanes_fence();
         for (uint bit = 0; bit < MATCH_BITS; ++bit) {

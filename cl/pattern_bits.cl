@@ -1,13 +1,14 @@
 // The pattern of a small matrix in local memory, a bit for each place: rows of n_words words of 32 columns.
 //
-// PATTERN_LANES work-items of a work-group of WORK_GROUP take a row; it is 1 if that is no divisor of the work-group.
+// PATTERN_LANES work-items of a work-group take a row of the matrix; PATTERN_LANES divides the work-group size.
 //
-// put_pattern(bits, first, indptr, indices, n_rows, n_words): store the pattern of a matrix in canonical format in bits, and the
-//     first entry of each word that has entries in first. It has barriers, so the whole work-group has to call it.
-// place_in(bits, first, column): the entry at a column of a word whose bit is set.
-// scan_words(bits, first, box, n): first[i] becomes the number of bits set before word i, first[n] that of all n words; n is at most
-//     PATTERN_WORDS. It has barriers.
-// word_with(first, n, i): the word that has set bit number i.
+// put_pattern(bits, first, indptr, indices, n_rows, n_words): stores the pattern of a matrix in canonical format in bits.
+//     For each word of the pattern that has entries, put_pattern stores the first of these entries in first.
+//     put_pattern has barriers, so the whole work-group has to call it.
+// place_in(bits, first, column): the position of the entry at a column of a word in which the bit of the column is set.
+// scan_words(bits, first, box, n): first[i] becomes the number of bits set before word i, and first[n] that of all n words.
+//     scan_words has barriers, so the whole work-group has to call it; n is at most PATTERN_WORDS.
+// word_with(first, n, i): the word that has set bit number i of a pattern.
 // column_of(bits, i): the position of set bit number i in a word.
 #ifndef PATTERN_WORDS
     #error "pattern_bits.cl needs PATTERN_WORDS: words of a pattern, at most"
@@ -76,7 +77,7 @@ uint word_with(local const uint *first, const uint n, const uint i)
 uint column_of(uint bits, uint i)
 {
     uint column = 0;
-    // Halves of the word that come before the bit are left out.
+    // Halves of the word that come before the wanted bit are left out.
     for (uint half_width = 16; half_width; half_width /= 2) {
         const uint n = popcount(bits & ((1u << half_width) - 1));
         if (i >= n) {
