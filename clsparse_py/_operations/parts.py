@@ -146,6 +146,7 @@ class Combine(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of the kernel that adds pieces of cut rows for at most ``work_group`` work-items, or None."""
         return self._of(work_group) if work_group else None
 
     @classmethod

@@ -127,6 +127,7 @@ class Sampled(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of SDDMM's kernel for a smaller work-group and lane width; None if no lane fits."""
         lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
         group = work_group // lanes * lanes
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
@@ -193,6 +194,7 @@ class SampledByTeams(Sampled):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of SDDMM's kernel by teams for a smaller work-group; None if a team of lanes does not fit."""
         group = work_group // self.lanes * self.lanes
         portability = self.portability.at_most(lane_width)
         return replace(self, work_group=group, portability=portability) if group and self.lanes <= lane_width else None

@@ -39,7 +39,7 @@ void ${name}(
     else if (active)
         for (long k = first[i]; k <= last[i]; ++k)
             sum = ADD(sum, partial[k * n_columns + column]);
-    // Lanes of a row of many pieces add their sums; other work-items take part in the barriers alone.
+    // Lanes (work-items) of a cut row of many pieces add their sums; other work-items take part in the barriers alone.
     sums[me] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
 % for half in halves:

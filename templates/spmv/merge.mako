@@ -35,7 +35,7 @@ void ${name}(
         starts[i] = (uint)(indptr[row_begin + i] - begin);
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // The merge path crosses this work-item's diagonal behind i row beginnings and k entries.
+    // The merge path (row beginnings and entries in order) crosses a work-item's diagonal behind i row beginnings and k entries.
     const uint diagonal = min(me * ${items}, n_starts + n_entries);
     uint low = max((int)diagonal - (int)n_entries, 0), high = min(diagonal, n_starts);
     while (low < high) {

@@ -61,7 +61,7 @@ void ${name}(
 % endif
     global const I *columns = indices + ((ulong)begin + mine);
 % for i in range(items):
-    // Positions behind the tile's last entry are padded with the highest digit (bucket), which comes last in the tile.
+    // Positions behind the tile's last entry are padded with the highest digit (a bucket's number), which comes last in the tile.
     const I column_${i} = behind_mine > ${i * match_width} ? columns[${i * match_width}] : (I)${digits - 1} << shift;
 % endfor
     const ${row_type} first_row = (${row_type})rows[get_group_id(0)];

@@ -18,7 +18,7 @@ Result        stable, so deterministic
     for (uint i = me; i < ${-(-teams * digits // 8)}; i += ${work_group})
         pool[i] = (ulong2)(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    // to_i holds the digit of entry i in its lower 16 bits, and gets the entry's rank in the upper 16 bits.
+    // to_i holds the digit (column within the bucket) of entry i in the lower 16 bits, and gets the entry's rank in the upper 16.
 % for i in range(items):
     uint to_${i} = digit_${i};
 % endfor

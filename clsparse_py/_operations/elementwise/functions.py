@@ -129,7 +129,7 @@ class Functions(Matrix):
         return NotImplemented if modulo is not None else self.power(n)
 
     def conjugate(self, copy: bool = True) -> Self:
-        """Return the matrix of complex conjugates.
+        """Return the matrix of the complex conjugates of the stored values.
 
         Parameters
         ----------

@@ -338,7 +338,7 @@ class Elementwise(Functions):
     __hash__ = None  # type: ignore[assignment] # the way to say so
 
     def _compare_with(self, other: Any, operator: str) -> Any:
-        """Return the comparison of A with a scalar, a sparse or a dense operand, as ``operator`` says."""
+        """Return the elementwise comparison of A with a scalar, a sparse or a dense operand, as ``operator`` says."""
         if is_scalar(other):
             self.require_valid()
             return compare_with_scalar(operator, self, other if isinstance(other, int) else scalar_of("other", other))
@@ -355,11 +355,11 @@ class Elementwise(Functions):
         return compare_with_dense(operator, self, dense)
 
     def _from_scipy(self, other: Any) -> Self:
-        """Return one of SciPy's matrices as a matrix of this class, on this queue."""
+        """Return one of SciPy's sparse matrices as a matrix of this class, on this matrix's queue."""
         return type(self)(other, queue=self.queue)  # type: ignore[call-arg] # of csr_array
 
     def _require_same_shape(self, other: Any) -> Matrix:
-        """Return a sparse operand as a matrix on the device, and check its shape and context."""
+        """Return a sparse operand as a matrix on the device, after checks that it has this matrix's shape and context."""
         if tuple(other.shape) != self.shape:
             raise ValueError(f"other: must have shape {self.shape} as A has, has {tuple(other.shape)} (inconsistent shapes)")
         if not isinstance(other, Matrix):
@@ -370,7 +370,7 @@ class Elementwise(Functions):
         return other
 
     def _with_dense(self, other: Any, sign: int, operator: str) -> Any:
-        """Return ``sign * other`` plus or minus this matrix, for a dense operand."""
+        """Return ``sign * other`` plus or minus this matrix, for a dense operand ``other``."""
         if not isinstance(other, (np.ndarray, cl_array.Array)):
             return NotImplemented
         other = self._require_broadcastable(other)

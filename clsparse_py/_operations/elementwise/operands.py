@@ -21,7 +21,7 @@ def is_scalar(value: Any) -> bool:
 
 
 def scalar_of(name: str, value: Any) -> Any:
-    """Return a scalar operand as a number.
+    """Return a scalar operand of an elementwise operator as a number.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def align(queue: cl.CommandQueue, dense: cl_array.Array) -> cl_array.Array:
 
 
 def place_dense(queue: cl.CommandQueue, dense: Any) -> cl_array.Array:
-    """Return a dense operand as a device array of two dimensions."""
+    """Return a dense operand of an elementwise operator as a two-dimensional device array."""
     if isinstance(dense, np.ndarray):
         return from_host(queue, np.ascontiguousarray(np.atleast_2d(dense)), copy=False)
     array = align(queue, dense)

@@ -101,7 +101,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 def _define_extreme(name: str) -> Operator:
-    """Return the operator of NumPy's function ``name`` for the larger or the smaller of two values."""
+    """Return the elementwise operator of NumPy's function ``name`` for the larger or the smaller of two values."""
     number, boolean, pair, integer = (extreme(name, np.dtype(kind)) for kind in "f?Fi")
     return Operator(name, getattr(np, name), number, boolean, pair, integer=integer)
 

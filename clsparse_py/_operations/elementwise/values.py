@@ -153,7 +153,7 @@ def map_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -
 
 
 def require_results(queue: cl.CommandQueue, operation: str, dtype: np.dtype[Any]) -> None:
-    """Raise a TypeError if the results of an operation have a dtype that is not supported, or that the device lacks."""
+    """Raise a TypeError if an operation's results on matrices have a dtype that is not supported, or that the device lacks."""
     if dtype.name not in OPENCL_TYPES:
         raise DtypeError(f"dtype: {operation} gives {dtype}, which is not supported; use A.astype(dtype=np.float32)")
     if needs_fp64(dtype) and not describe(queue.device).fp64:
@@ -177,7 +177,7 @@ def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], n
 
 
 def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: Any = None) -> cl_array.Array:
-    """Return the values of a matrix times a scalar, of NumPy's dtype of the product.
+    """Return the stored values of a matrix times a scalar, of NumPy's dtype of the product.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ __all__ = ["columns_at"]
 _WORK_GROUP = 128
 #: Most work-groups per compute unit of kernels that select columns, but for the kernel whose counts the host reads.
 _GROUPS_PER_UNIT = 64
-#: Most work-groups per compute unit of the kernel that looks up listed columns: the host reads two counts of each.
+#: Most work-groups per compute unit of the kernel that looks up listed columns: the host reads counts of each work-group.
 _TELLING_GROUPS = 8
 
 #: Phases of the selection of columns: entries are counted, then placed.
@@ -197,7 +197,7 @@ def _count_by_entries(
     enqueue_scan(chain, counts, places, n, kind="pointers")
 
     def fill(result: Parts) -> Parts:
-        """Enqueue the kernels that fill the parts of the selected columns, and return the parts."""
+        """Enqueue the kernels that write data, indices and indptr of the selected columns, and return these arrays."""
         out_data, out_indices, out_indptr = result
         # Places tell which entries of evenly spaced columns are selected: the kernel needs no number of columns.
         of_columns = selection if targets else selection[:2]
@@ -226,7 +226,7 @@ def _count_by_chunks(
     enqueue_scan(chain, starts, starts, n_parts, kind="pointers")
 
     def fill(result: Parts) -> Parts:
-        """Enqueue the kernels that fill the parts of the selected columns, and return the parts."""
+        """Enqueue the kernels that write data, indices and indptr of the selected columns, and return these arrays."""
         out_data, out_indices, out_indptr = result
         if not n_parts:
             chain.fill(out_indptr, 0, out_indptr.size)

@@ -116,7 +116,7 @@ class Indexing:
         raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(shape)}; use reshape")
 
     def _of_compressed(self, result: Any) -> Any:
-        """Return a selection from the `csr_array` of `_compressed` as an array of this format."""
+        """Return rows and columns selected from the `csr_array` of `_compressed` as an array of this format."""
         return result
 
     # ----
@@ -264,7 +264,7 @@ class Indexing:
             warn(message, scipy.sparse.SparseEfficiencyWarning)
 
     def setdiag(self, values: Any, k: int = 0) -> None:
-        """Set the values on a diagonal, in place; as for ``A[rows, columns] = values``.
+        """Set the values on a diagonal of the matrix, in place; as for ``A[rows, columns] = values``.
 
         As in SciPy: an array of values changes the dtype to one that holds them too, but not that of a csr or csc array which had
         all places but a few.
@@ -401,7 +401,7 @@ def resize(A: Any, shape: tuple[int, int]) -> None:
 
 
 def _lengthen(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: int) -> cl_array.Array:
-    """Return row pointers lengthened to n numbers by repetitions of ``end``."""
+    """Return a matrix's row pointers lengthened to n numbers by repetitions of ``end``, for empty rows."""
     chain = Chain(queue, offsets)
     longer = allocate(queue, "indptr", n, offsets.dtype, offsets.allocator)
     chain.fill(longer, end, n)

@@ -43,7 +43,7 @@ class Spread:
     ascends: bool = True
 
     def arguments(self, unused: cl_array.Array) -> tuple[Any, ...]:
-        """Return the kernel arguments (cl/axis.cl) of positions along an axis; ``unused`` is any array, where no list is."""
+        """Return a kernel's arguments (cl/axis.cl) for positions along an axis; ``unused`` is any array, in place of no list."""
         numbers = np.uint32(self.listed is not None), *map(np.int64, (self.begin, self.by_row, self.by_column))
         return *numbers, unused if self.listed is None else self.listed.positions
 

@@ -68,7 +68,7 @@ class Thresholds(thresholds.Thresholds):
 
 
 def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
-    """Return selected rows of a matrix, in the order of ``rows``; the order within a row stays.
+    """Return selected rows of a matrix, in the order of ``rows``; the order of entries within a row stays.
 
     Waits for the device once, for the number of entries.
 
@@ -289,7 +289,7 @@ def _enqueue_lengths(
     """Enqueue the kernels that compute row pointers of a selection of n listed rows, and the totals that the host reads."""
     groups, tile, group = _share_rows(chain.device, n, indptr.dtype)
     built, record = chain.build(Lengths(group, name_of(indptr.dtype), name_of(row_list.dtype)))
-    # A work-item takes adjacent rows on CPU devices, rows at a stride elsewhere.
+    # A work-item looks up adjacent listed rows on CPU devices, listed rows at a stride elsewhere.
     span = -(-tile // record.work_group)
     how = (span, 1, span) if chain.device.lanes_are_loops else (1, record.work_group, tile)
     sums = chain.scratch(groups + 1, indptr.dtype)

@@ -49,6 +49,7 @@ class _OfExtremes(WithValues):
     @classmethod
     @override
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        """Return the usual fields of an example record: the reduction "maximum", with booleans as bytes."""
         dtype = "uint8" if arithmetic.a == "bool" else arithmetic.a
         return {**super().usual(device, arithmetic), "dtype": dtype, "operation": "maximum"}
 
@@ -96,7 +97,7 @@ class ExtremeColumns(_OfExtremes):
     @override
     def arguments(self) -> Mapping[str, object]:
         kind = np.dtype(self.dtype).kind
-        # A value equals the extreme value also if both are NaN.
+        # A value equals the extreme (largest or smallest) value also if both are NaN.
         equality = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
         return {**super().arguments(), "same": equality.get(kind, "a == b")}
 
@@ -181,7 +182,7 @@ class Extremes(Matrix):
         return self._extreme("fmin", axis, out, explicit)
 
     def argmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the place of the largest value, or of that of each column (axis 0) or row (axis 1); the first of equal values.
+        """Return the place of the largest value of the matrix, or of each column (axis 0) or row (axis 1); the first if several.
 
         Parameters
         ----------
@@ -205,7 +206,7 @@ class Extremes(Matrix):
         return self._place("maximum", "argmax", axis, out, explicit)
 
     def argmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the place of the smallest value, or of that of each column or row; as for `argmax`."""
+        """Return the place of the smallest value of the matrix, or of each column or row; as for `argmax`."""
         return self._place("minimum", "argmin", axis, out, explicit)
 
     def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:

@@ -96,7 +96,7 @@ class Sums(Matrix):
         """
         along, sum_dtype = axis_of(axis), np.zeros(0, self.dtype).sum().dtype
         if along is None:
-            # As in SciPy, duplicates are added up first, in the dtype of the values.
+            # As in SciPy, duplicate entries are added up first, in the dtype of the matrix's values.
             data, _, indptr = canonical_parts(self, self.dtype)
             ends = copy_to_device(self.queue, "segments", np.array([0, data.size], indptr.dtype))
             # As in NumPy, values are converted to the dtype of the sum before they are added up.
@@ -133,7 +133,7 @@ class Sums(Matrix):
         return means if dtype is None or out is not None else _cast(self.queue, means, np.dtype(dtype))
 
     def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
-        """Return the values on the k-th diagonal, where duplicates are added up.
+        """Return the values on the matrix's k-th diagonal, where duplicates are added up.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Sums(Matrix):
         return copy_to_host(_read_diagonal(self.queue, parts, (n, max(-k, 0), max(k, 0)), is_sorted=sorted_rows), self.queue)
 
     def trace(self, offset: int = 0) -> Any:
-        """Return the sum of the values on a diagonal, as `diagonal` counts them."""
+        """Return the sum of the values on a diagonal of the matrix, as `diagonal` counts diagonals."""
         return self.diagonal(offset).sum()
 
     def getnnz(self, axis: Any = None) -> Any:
@@ -204,7 +204,7 @@ def _check_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
 
 
 def _mean_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype in which a mean is computed: of integers float64, or float32 if the device has no double precision."""
+    """Return the dtype in which a matrix's mean is computed: float64 of integers, or float32 if the device lacks float64."""
     is_single = dtype is not None and value_dtype("dtype", dtype).name in ("float32", "complex64")
     if A.dtype.kind not in "biu":
         return _check_dtype(A, A.dtype)
@@ -219,7 +219,7 @@ def _enqueue_sums(
     longest: int | None,
     is_given: bool,
 ) -> cl_array.Array:
-    """Enqueue the sums of segments of values, and return them: ``target``, or another array if they are booleans."""
+    """Enqueue the sums of segments of values (rows, or all entries); return the sums, ``target`` or a new array for booleans."""
     n = ends.size - 1
     sums = allocate(queue, "sums", n, np.int64) if target.dtype.kind == "b" else target
     if n:

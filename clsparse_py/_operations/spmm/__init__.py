@@ -155,7 +155,7 @@ def spmm(
 def _multiply(
     A: Matrix, X: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring, plan: SpmmPlan | None, work_group: int | None
 ) -> Any:
-    """Return the product ``A @ X`` of `spmm`, with checks of the operands, unless the latest product is repeated."""
+    """Return the product ``A @ X`` of `spmm` after checks of the operands, where the latest product is not repeated."""
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:
@@ -179,5 +179,5 @@ def _multiply(
 
 
 def get_spmm_plan(A: Matrix) -> SpmmPlan:
-    """Return the plan of ``A @ X`` that A's structure keeps; made at the first call."""
+    """Return the plan of ``A @ X`` that A's structure keeps; the first call makes the plan."""
     return A.structure.get_plan(SpmmPlan, lambda: SpmmPlan(A))

@@ -143,7 +143,7 @@ class Pattern:
 
     @property
     def work(self) -> int:
-        """The number of A's rows and entries together, by which work is shared."""
+        """The number of A's rows and entries together, by which work is shared among parts."""
         return self.n_rows + self.nnz
 
     def is_scattered(self, limits: Thresholds) -> bool:
@@ -237,7 +237,7 @@ def _choose_for_lanes(
     packed = not layout.adjacent and n_columns > limits.max_direct_columns
     width = 1
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
-        # Rows of a packed X begin at multiples of n_columns.
+        # Rows of a packed X, a copy with adjacent columns, begin at multiples of n_columns values.
         width = min(limits.vector_bytes // item, n_columns & -n_columns if packed else layout.divides)
     n_vectors = -(-n_columns // width)
     lanes = min(limits.max_lanes, _power_of_two_from(n_vectors))

@@ -90,7 +90,7 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     return Cut(n_parts, begins_inside.size, row, entry, from_host(queue, slots, copy=True), cut_rows)
 
 
-#: The kernel that compares the columns of a row with the columns of the row before.
+#: Loop that compares the columns of a matrix's row with the columns of the row before.
 SAME = declare_loop(
     "spmm/same",
     "same[row]: whether a row has the columns of the row before, in the same order; 0 for the first.",
@@ -107,7 +107,7 @@ SAME = declare_loop(
 def find_groups(
     limits: Thresholds, queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, Groups | None]:
-    """Find groups of adjacent rows with the same columns, as an `Upgrade` does; None if there are few."""
+    """Find groups of a matrix's adjacent rows with the same columns, as a step of a plan's `Upgrade`; None if there are few."""
     chain = Chain(queue, indptr, indices)
     flags = chain.scratch(n_rows, np.uint8)
     enqueue_loop(chain, SAME, n_rows, (indptr.dtype.name,), indptr, indices, flags)
@@ -132,7 +132,7 @@ def find_groups(
 
 
 def group_rows(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
-    """Return the limit of rows to a group of equal columns that costs least, and each group's first row, then the row number.
+    """Return the cheapest limit on a group's rows of equal columns, and each group's first row, with the number of rows behind.
 
     Parameters
     ----------

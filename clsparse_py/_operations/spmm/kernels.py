@@ -133,6 +133,7 @@ class Parts(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of SpMM's kernel for at most ``work_group`` work-items, a power of two; None for none."""
         if work_group < 1:
             return None
         work_group = power_of_two_at_most(work_group)
@@ -198,6 +199,7 @@ class Pack(programs.Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of the kernel that copies X for at most ``work_group`` work-items; None for none."""
         return replace(self, work_group=power_of_two_at_most(work_group)) if work_group else None
 
     @classmethod

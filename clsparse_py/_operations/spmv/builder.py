@@ -101,7 +101,7 @@ class Builder:
         elif isinstance(record, Chunked):
             weight = inspected.features.nnz + self.n_rows
             step = min(max(1, -(-weight // (self.device.compute_units * choice.items))), record.MAX_STEP)
-            # A chunk cuts its last row only if the row's rest is long, as cut rows need a second launch.
+            # A chunk of rows cuts its last row only if the row's rest is long, as cut rows need a second launch.
             parts = self._add_balanced(built, step, 1, step // 2)
             large = inspected.features.nnz * self.arithmetic.result.itemsize >= record.NARROW_FROM
             if large and not record.is_uneven(inspected.features.mean, inspected.features.classes):

@@ -102,6 +102,7 @@ class Subvector(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of the SpMV kernel of whole rows for a smaller work-group and lane width, or None."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, power_of_two_at_most(work_group))
@@ -143,6 +144,7 @@ class VectorLong(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of the SpMV kernel "vector_long" for a smaller work-group and lane width, or None."""
         if work_group < 1:
             return None
         return replace(self, work_group=power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
@@ -180,6 +182,7 @@ class _Staging(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of a kernel that stages entries of A for a smaller work-group and lane width, or None."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
@@ -483,7 +486,7 @@ class Chunked(ProductKernel):
             "looked_at": self.LOOKED_AT,
             "x_ahead": self.X_AHEAD,
             "far": self.FAR_BYTES // size,
-            # Elements of the longest vector that functions take and return: 32 bytes, as cl/column_places.cl says.
+            # Number of values in the longest vector that OpenCL functions take and return: 32 bytes, as cl/column_places.cl says.
             "longest": 32 // size,
             "ahead": self.ahead,
             "scaled": self.scaled,

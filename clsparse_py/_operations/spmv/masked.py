@@ -64,6 +64,7 @@ class MaskedRows(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of the kernel for masked rows with a smaller work-group and lane width; None if none fits."""
         lanes = min(self.lanes, power_of_two_at_most(max(min(work_group, lane_width), 1)))
         group = work_group // lanes * lanes
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None

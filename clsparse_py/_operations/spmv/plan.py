@@ -73,7 +73,7 @@ class SpmvPlan(SetOnce, Repeating):
     def of(
         cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None, expected: int | None = None
     ) -> SpmvPlan:
-        """Return the plan of a matrix: inspect its structure and choose kernels; see `spmv_plan`."""
+        """Return the SpMV plan of a matrix: inspect its structure and choose kernels; see `spmv_plan`."""
         features = inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices)
         return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name), expected)
 
@@ -133,14 +133,14 @@ class SpmvPlan(SetOnce, Repeating):
     def note_checked(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring, *, is_new: bool
     ) -> None:
-        """Note that the operands of a product were checked, for `again`; ``is_new``: y was allocated for the product."""
+        """Note that the operands of a product ``A @ x`` were checked, so that `again` may repeat it; ``is_new``: y is new."""
         product, scale = self._prepare(A, x, y, alpha, beta, semiring)
         self._call = product.make_call(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _prepare(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
     ) -> tuple[DenseProduct, tuple[Any, ...]]:
-        """Return the recorded product for the dtypes of A, x and y, and alpha and beta as arguments of its kernels."""
+        """Return the recorded SpMV product for the dtypes of A, x and y, and alpha and beta as arguments of its kernels."""
         scaled = alpha is not None or beta is not None
         key = (A.data.dtype.char, x.dtype.char, semiring.name, scaled)
         product = self._products.get(key)
@@ -217,7 +217,7 @@ class SpmvPlan(SetOnce, Repeating):
         return product.bound(queue, (A.data, x, y), scale)
 
     def profile(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> float:
-        """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.
+        """Return the device's time for one product ``A @ x`` in seconds: the sum over its launches, by the device's own clock.
 
         Waits. Uses a profiling queue of its own. Time between launches is not counted: on an idle queue it is the
         host's time to enqueue the second.
@@ -237,7 +237,7 @@ class SpmvPlan(SetOnce, Repeating):
             self.queue.finish()
             self._shares = builder.shares
             self._products[key] = DenseProduct(builder.recorder.recording(), self.queue)
-            # The upgrade refers to the builder: a circle would keep device memory until Python's garbage collection.
+            # The upgrade refers to the builder: a cycle of references would keep device memory until Python's garbage collection.
             upgrade, builder.upgrade = builder.upgrade, None
             if upgrade is not None:
                 self._upgrades[key] = upgrade
@@ -246,7 +246,7 @@ class SpmvPlan(SetOnce, Repeating):
             return self._products[key]
 
     def settle(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Make all pending upgrades of the plan at once, and wait for the device."""
+        """Make all pending upgrades of the plan (columns in 16 bits) at once, and wait for the device."""
         self._prepare(A, x, y, None, None, plus_times)
         self._upgrade(now=True)
 

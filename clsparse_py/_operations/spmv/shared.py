@@ -120,7 +120,7 @@ class _Part:
 
 
 def _view_on_host(queue: cl.CommandQueue, array: cl_array.Array, part: slice) -> tuple[_Host, bool]:
-    """Return a slice of a device array on the host, and whether it is the array's own memory; waits for pending writes."""
+    """Return a slice of a device array on the host, and whether the slice is the array's own memory; waits for pending writes."""
     buffer: Any = array.base_data
     if array.size and describe(queue.device).aliases_host:
         for event in array.events:
@@ -228,7 +228,7 @@ class SharedSpmvPlan(SetOnce):
             self._note_values(A)
 
     def _note_values(self, A: Matrix) -> None:
-        """Note the matrix whose values the devices' parts of A have."""
+        """Note the matrix whose values the devices' parts of A hold, to see later whether they are up to date."""
         self._values = weakref.ref(A), weakref.ref(A.data), A._version
 
     def _has_values_of(self, A: Matrix) -> bool:
@@ -272,7 +272,7 @@ class SharedSpmvPlan(SetOnce):
             on_host(part_y, rows)
 
     def _compute_on_device(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Compute ``y = A @ x`` by all devices, with x and y on A's; the host waits, as other devices cannot wait for A's."""
+        """Compute ``A @ x`` by all devices, with x and y on A's; the host waits, as a device cannot wait for another's events."""
         queue, first = x.queue or self.queue, y.offset // y.dtype.itemsize
         if self._others:
             chain = Chain(queue, x, y)

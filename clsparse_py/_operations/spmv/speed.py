@@ -26,7 +26,7 @@ _ENTRIES = 1 << 24
 _ROW = 8
 #: Number of products in a timed batch, after which the host waits: so the host does not hold the device up.
 _BATCH = 10
-#: Number of timed batches of products, of which the fastest counts.
+#: Number of timed batches of products, of which the fastest counts as a device's speed.
 _TRIES = 5
 
 

@@ -102,7 +102,7 @@ def enqueue_nearness(chain: Chain, indices: cl_array.Array, n_near: cl_array.Arr
 
 
 def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -> None:
-    """Enqueue a transposition by buckets of columns, for CPU devices.
+    """Enqueue the transposition of a matrix by buckets of columns, for CPU devices.
 
     ``bits`` is the number of bits of a bucket's number; it grows if columns within a bucket would need more than MAX_LOW bits.
 

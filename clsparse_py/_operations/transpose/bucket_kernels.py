@@ -222,6 +222,7 @@ class _Ranking(RanksTiles, Moving):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the parameters of a bucket kernel for a smaller work-group; None if the counts of buckets do not fit it."""
         record = super().within(work_group, lane_width)
         return None if record is None or (self.small and record.work_group < 1 << self.bits) else record
 
@@ -246,11 +247,13 @@ class BucketMove(_Ranking):
     @property
     @override
     def record(self) -> bool:
+        """Whether an entry's word and value are packed into 64 bits; never if rows are written in place of words."""
         return super().record and not self.last
 
     @property
     @override
     def _marks(self) -> int:
+        """Bytes of local memory in which the kernel that moves entries marks the entries at which rows begin."""
         return 4 * (self.tile + self.work_group)
 
     @override

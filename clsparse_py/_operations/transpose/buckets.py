@@ -31,7 +31,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["MAX_BITS", "Kernels", "Shape", "enqueue_buckets", "kernels_of", "shape_of"]
 
-#: Greatest number of bits of a bucket's number, and of a column within its bucket: counters stay in local memory.
+#: Greatest number of bits of the number of a bucket of columns, and of a column within a bucket, for counters in local memory.
 MAX_BITS = 11
 #: Shapes of a tile of entries that go to buckets of columns, best first: work-items of a work-group, entries to a work-item.
 _TILES = ((512, 8), (256, 8), (128, 16))
@@ -88,7 +88,7 @@ def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int]
 
 
 def _count_bits(n: int) -> int:
-    """Return the number of bits that numbers below n need."""
+    """Return the number of bits that row or column numbers below n need."""
     return max(1, (n - 1).bit_length())
 
 
@@ -152,7 +152,7 @@ def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, in
 
 
 def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
-    """Enqueue a transposition by buckets of columns.
+    """Enqueue the transposition of a matrix by buckets of columns, for GPUs.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     words = chain.scratch(n, np.uint64 if order.record or order.word == "ulong" else np.uint32)
     in_buckets = () if order.record else (chain.scratch(n, to_values.dtype),)
     launch(kernels.move, chunks, *moving, words, *in_buckets)
-    # Upper bounds of parts and runs: a bucket of several parts has more entries than one part holds.
+    # Upper bounds of the numbers of parts of buckets and runs of parts: a bucket of several parts has more entries than one.
     several = n // shape.capacity
     parts, runs = buckets + several, 2 * several // RUN + min(buckets, several // ALONE)
     wide = np.uint32(buckets), np.uint32(row_bits)

@@ -107,7 +107,7 @@ class GatherChunked(Moving):
         return {**super().arguments(), "positions": not self.value_bytes}
 
 
-#: Loop that splits the pairs of insert.mako into columns of the transposed and values.
+#: Loop that splits the (row, position) pairs of insert.mako into columns of the transposed and values.
 UNPACK = declare_loop(
     "transpose/unpack",
     "The rows and values of the pairs of insert.mako.",
@@ -119,7 +119,7 @@ UNPACK = declare_loop(
 )
 
 
-#: Loop that splits the pairs of insert.mako into columns of the transposed and positions.
+#: Loop that splits the (row, position) pairs of insert.mako into columns of the transposed and positions of entries.
 UNPACK_POSITIONS = declare_loop(
     "transpose/unpack:positions",
     "The rows and positions of the pairs of insert.mako.",
@@ -152,7 +152,7 @@ class AtOnce(Moving):
     def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, places: int | None = None) -> Self:
         """Return the nearest legal parameters of the one-launch transposition; on CPU devices one work-item takes all entries."""
         work_group = 1 if device.lanes_are_loops else min(work_group, device.max_work_group)
-        # Counters, and two numbers for each work-item, take at most half of the local memory.
+        # Counters of columns, and two numbers for each work-item, take at most half of the local memory.
         places = Thresholds.of(device).max_at_once if places is None else places
         places = max(1, min(places, device.local_memory // 8 - 2 * work_group))
         return cls(work_group, index, value_bytes, places, device.portability)

@@ -194,7 +194,7 @@ def _require_symmetric(symmetry: Symmetry, at_first: int) -> None:
 def _enqueue_sample(
     chain: Chain, indptr: cl_array.Array, indices: cl_array.Array, flags: cl_array.Array, n_rows: int, at_first: int
 ) -> None:
-    """Enqueue the search for the mirror images of a sample of entries."""
+    """Enqueue the search for the mirror images, (column, row) of (row, column), of a sample of a matrix's entries."""
     sample, _ = chain.build(Sample(min(Sample.ROWS, chain.device.max_work_group), name_of(indptr.dtype)))
     chain.launch(sample, 1, indptr.dtype.type(n_rows), np.uint32(at_first), indptr, indices, flags)
 
@@ -211,7 +211,7 @@ def _enqueue_gather(
     work_group: int | None,
     items: int,
 ) -> None:
-    """Enqueue the search for the mirror images of all entries, and the gather of their values."""
+    """Enqueue the search for the mirror images, (column, row) of (row, column), of all entries, and the gather of the values."""
     device, index = chain.device, name_of(indptr.dtype)
     if device.lanes_are_loops:
         built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
@@ -229,7 +229,7 @@ def _enqueue_gather(
 
 
 def binned(chain: Chain, A: Matrix, valued: bool, to_values: cl_array.Array, limit: None = None) -> Pattern:  # noqa: ARG001
-    """Transpose by a stable sort of the entries by column; it takes any matrix, and knows no limit.
+    """Transpose a matrix by a stable sort of the entries by column, which takes any matrix, and knows no limit.
 
     The first transposition of a large structure on a CPU device waits for a sample of columns; the structure keeps its answer.
     """
@@ -255,7 +255,7 @@ def _enqueue_binned(
     nnz: int,
     scattered: bool,
 ) -> None:
-    """Enqueue the sort of entries by column: by buckets or by digits, as suits the device and the matrix."""
+    """Enqueue the transposition by a sort of entries by column: by buckets or by digits, as suits the device and the matrix."""
     task = Transposition(indptr, indices, values, to_indptr, to_indices, to_values, shape, nnz)
     if scattered:
         enqueue_bucket_chunks(chain, task)
@@ -279,7 +279,7 @@ def atomics(
     *,
     work_group: int | None = None,
 ) -> Pattern:
-    """Transpose as Ji et al. do: count entries by atomics, insert them in any order, sort each row; long rows in pieces, merged.
+    """Transpose a matrix as Ji et al. do: count entries by atomics, insert them in any order, and sort each row of the result.
 
     The sort is by pairs of an entry's row and position. Duplicates have different pairs, so that the result is deterministic;
     values are gathered in the end. The first transposition of a structure waits for the length of the longest row, which the
