@@ -168,7 +168,7 @@ ${ahead(False)}\
                 counts[row] = count;
 % endif
 % if not symbolic:
-                // Sixteen values of C are cleared at a time, where rows that are written later lie behind.
+                // Sixteen values of the row of C are cleared at a time, where rows that are written later lie behind.
                 const uint cleared = (count + 15) / 16 * 16;
                 if (place + (C_INDEX)cleared <= ${"c_indptr[row + 1]" if listed else "chunk_end"}) {
                     for (uint i = 0; i < cleared; i += 16)
@@ -257,7 +257,7 @@ ${ahead(True)}\
                 while (n_alike < ${block} && a + (I)n_alike < a_end && a_indices[a + (I)n_alike] == k + (I)n_alike && b_n_words[k + (I)n_alike] & 1)
                     ++n_alike;
 % if not values_only:
-                // Columns of a row of B are set one by one if bit masks have few each; a short row's number of masks is not read.
+                // Columns of a row of B are set one by one if the row is short (masks are not read) or masks have few.
                 bool by_columns = ${"false" if symbolic else "repeats"};
                 if (length && !by_columns) {
                     lowest = min(lowest, (uint)(b_indices[begin] >> 6));

@@ -37,7 +37,7 @@ COLUMN team_min(local COLUMN *box, COLUMN x)
     return x;
 }
 
-// Define a binary search: return the first position from low to high - 1 whose column is at least x; high if there is none.
+// Define a bisection NAME: return the first position from low to high - 1 whose column is at least x; high if none is.
 #define DEFINE_REACH(NAME, TYPE, AT) \
     AT NAME(global const TYPE *restrict columns, AT low, AT high, const COLUMN x) \
     { \

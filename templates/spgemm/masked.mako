@@ -121,7 +121,7 @@ void ${name}(
                         hits[slot] = 1;
                     }
                 }
-                // Columns within a row of B differ, so that lanes synchronise between rows of B alone.
+                // Columns within a row of B differ, so that the lanes of a team synchronise between rows of B alone.
                 team_sync();
             }
 % endif

@@ -53,7 +53,7 @@ void ${name}(
             for (I a = a_indptr[row]; a < a_end; ++a) {
                 const I of_b = a_indices[a];
                 I b = b_indptr[of_b], b_end = b_indptr[of_b + 1];
-                // A worker walks a short row of B in less time than it searches the row.
+                // A worker (a work-item) walks a short row of B in less time than it searches the row by bisection.
                 if (b_end - b > ${searched}) {
                     if (b_indices[b] < low)
                         b = first_from(b_indices, b, b_end, low);

@@ -19,7 +19,7 @@ void ${name}(
     ulong rows_left = span;
     for (ulong row = get_global_id(0) * stride; row < n_rows && rows_left; row += step, --rows_left) {
         const ulong begin = indptr[row], end = indptr[row + 1], length = end - begin;
-        // To spare a branch, a mask of 64 columns is written again with each of its columns that row B has.
+        // To spare a branch, the mask of a word of 64 columns is written again with each column that the row of B has there.
         ulong at = begin - 1, mask = 0;
         uint word = UINT_MAX;
         for (ulong k = length > ${few} ? begin : end; k < end; ++k) {

@@ -32,7 +32,7 @@ uint entry_of(global const int *restrict entry_products, uint low, uint high, co
 }
 % endif
 % if phase in ("places", "tiles"):
-// Define a function that returns the row of an entry: the last row that begins at or before the entry.
+// Define a function that returns the row of an entry of A or C: the last row that begins at or before the entry.
 #define DEFINE_ROW_OF(NAME, TYPE) \
     ulong NAME(global const TYPE *restrict indptr, const ulong n_rows, const TYPE entry) \
     { \

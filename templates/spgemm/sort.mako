@@ -35,7 +35,7 @@ ${indent}        k_${u} += step;
 % endfor
 ${indent}}
 </%def>\
-// SLOT(i): the position of word i (a product to sort) in local memory: gaps between lanes' words keep lanes from one bank.
+// SLOT(i): the position of word i (a product to sort) in local memory, with a gap behind each lane's words for other banks.
 #define SLOT(i) ((i) + (i) / ${items})
 #define COLUMN_IN(word) ((word) >> ${bits})
 

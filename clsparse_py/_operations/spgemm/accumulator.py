@@ -153,7 +153,7 @@ class Accumulator(Protocol):
         ...
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
-        """Enqueue the symbolic phase of some rows: ``counts[row]`` takes the number of entries of a row of C."""
+        """Enqueue the kernels that count the entries of some rows of C: ``counts[row]`` takes the number of a row."""
         ...
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:

@@ -24,7 +24,7 @@ __all__ = ["Analysed", "Work", "analyse"]
 _MIN_LONG_PER_LANE = 32
 #: Number that stands for a missing limit of a bin (class of rows) in the analysis kernel: the largest of 32 bits.
 _NO_LIMIT = (1 << 32) - 1
-#: Number of totals that the analysis reports before the rows of each bin.
+#: Number of totals that the analysis kernel reports before the number of rows of each bin.
 _N_TOTALS = len(AnalysisTotals._fields)
 #: NumPy's dtype of the analysis' counts of the intermediate products of a row.
 _UINT32 = np.dtype(np.uint32)
@@ -81,7 +81,7 @@ class Analysed(NamedTuple):
 
 
 def _choose_lanes(mean_length: float, max_lanes: int) -> int:
-    """Return the number of work-items that count the products of a row: a power of two."""
+    """Return the number of work-items that count the products of one row in the analysis: a power of two."""
     lanes = 1
     while lanes < max_lanes and lanes * 4 < mean_length:
         lanes *= 2
@@ -124,7 +124,7 @@ def analyse(
     *,
     uneven: bool = False,
 ) -> Analysed:
-    """Count the intermediate products of each row, and assign the row to a bin. Waits for the device once.
+    """Count the products of each row of C, and assign the row to a bin (class of rows by size). Waits for the device once.
 
     Parameters
     ----------

@@ -102,6 +102,6 @@ def types_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str
 
 @functools.lru_cache(maxsize=256)
 def _numeric_types(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> KernelTypes:
-    """Return the dtypes of a product's kernels in the numeric phase; raise a TypeError if the semiring is not for A's and B's."""
+    """Return the dtypes of a product's kernels in the numeric phase; raise a TypeError if the semiring is not for them."""
     semiring.result_dtype(a, b)  # raises a TypeError if there is none
     return KernelTypes("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)

@@ -34,7 +34,7 @@ class ProductFeatures(dict[str, float]):
 
     def __init__(self, kind: Kind, features: Features, bins: Sequence[Bin], work: Work) -> None:
         self.kind, self.features, self.bins, self.work = kind, features, bins, work
-        # The first bin has the rows of C without products, which do not count here.
+        # The first bin has the rows of C without products, which means and shares of rows leave out.
         self.n_rows = max(sum(work.taken) - work.taken[0], 1)
 
     def __missing__(self, name: str) -> float:
@@ -95,7 +95,7 @@ class BinFeatures(dict[str, float]):
 
 
 def _span_by_local(bin_features: BinFeatures) -> float:
-    """Return the bytes of dense sums over the widest span of a bin's rows, divided by the bytes of local memory."""
+    """Return the bytes of a sum for each column that a bin's widest row spans, divided by the bytes of local memory."""
     kind = bin_features.product.kind
     return bin_features.max_work[2] * (kind.result.itemsize + 1) / kind.device.local_memory
 
@@ -122,7 +122,7 @@ _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
 }
 #: Names of all features of a product and of a bin (class of rows) that a profile's decision trees may compare.
 NAMES = (*Features((1, 1, 1), (1, 1)).by_name(), *_OF_WORK, *_OF_BIN)
-#: A number for each name of a feature of a bin, with which a profile's decision trees are checked.
+#: A number for each name of a feature of a bin (class of rows), with which a profile's decision trees are checked.
 _KNOWN = dict.fromkeys(NAMES, 0.0)
 
 
@@ -134,7 +134,7 @@ def choose(
     budget: Budget,
     choices: Mapping[int, Choice] | None = None,
 ) -> tuple[list[Bin], list[profiles.Ruling[Choice]]]:
-    """Return the bins with their final accumulators, and the rulings that gave a bin another one than the strategy's.
+    """Return a product's bins (classes of rows) with final accumulators, and rulings of the profile for other than given ones.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def choose(
 
 
 def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
-    """Return the bins with the chosen accumulators; a bin keeps its accumulator if no bin of the chosen method takes its rows."""
+    """Return bins with the chosen accumulators; a bin keeps its accumulator if no bin of the chosen method takes its rows."""
     kind, bins, work, n_columns = product.kind, product.bins, product.work, product.features.shape[2]
     new_bins, together = list(bins), {bin_choice for bin_choice in choices.values() if bin_choice.together}
     groups = [[number for number, other in choices.items() if other is bin_choice] for bin_choice in together]
@@ -202,12 +202,12 @@ def _max_work(bins: Sequence[Bin], work: Work, n_columns: int) -> tuple[int, int
 
 
 def _max_within(limits: Sequence[int], bound: int) -> int:
-    """Return the largest of some limits, or ``bound`` if a limit is -1 (none) or exceeds the bound."""
+    """Return the largest of some bins' limits of rows, or ``bound`` if a limit is -1 (none) or exceeds the bound."""
     return bound if min(limits) < 0 else min(max(limits), bound)
 
 
 def bins_of_method(kind: Kind, method: str, n_columns: int, budget: Budget) -> tuple[Bin, ...]:
-    """Return the bins of a method that suit the columns of B and the budget of memory."""
+    """Return the bins (classes of rows) of an SpGEMM method that suit the columns of B and the budget of memory."""
     narrow = is_narrow(kind.types, n_columns, min(budget))
     bins = strategy_bins(kind.device, kind.types, Strategy((Entry(method),)))
     return tuple(bin_ for bin_ in bins if bin_.holds(n_columns, budget.workspace, narrow=narrow))

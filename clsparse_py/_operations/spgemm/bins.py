@@ -90,7 +90,7 @@ class Bin:
         return holds_counts and (span < 0 or 0 <= widest <= span)
 
     def joins(self, other: Bin) -> bool:
-        """Return whether another bin could take the rows of this bin too, with an accumulator of the same class."""
+        """Return whether another bin (class of rows) could take this one's rows too, with an accumulator of the same class."""
         alike = other.method == self.method and type(other.accumulator) is type(self.accumulator)
         return alike and other.covers(self)
 

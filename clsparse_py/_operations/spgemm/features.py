@@ -66,7 +66,7 @@ class Features(NamedTuple):
             "mean": mean,
             "mean_of_b": mean_of_b,
             "longest_by_mean": A.longest / mean if A and A.longest else 1.0,
-            # Share of A's entries in the column after the entry before's: their rows of B share columns, in meshes and blocks.
+            # Share of A's entries in a column beside that of the entry before: their rows of B share columns, as in meshes.
             "adjacent": A.adjacent / nnz if A and A.longest else 0.5,
             # Estimated number of products of A @ B: as if all rows of B had the same length.
             "products": nnz * mean_of_b,

@@ -82,6 +82,7 @@ class Analysis(OfStructure):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest parameters of the analysis kernel for a work-group and a lane width; None if there are none."""
         width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if self.lanes > 1 and work_group else 1
         # A work-group has whole sub-groups, as the lanes of a sub-group exchange values.
         group = work_group // width * width
@@ -237,6 +238,7 @@ class OfProduct(Parameters):
     @classmethod
     @override
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        """Return the fields that examples of a kernel have unless they give others: work-group, types and so on."""
         return {**super().usual(device, arithmetic), "types": KernelTypes.of_same(arithmetic)}
 
 
@@ -300,6 +302,7 @@ class RowKernel(OfLanes, OfListed):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of a kernel's name that tells the lanes of a row, the work-group and other parameters."""
         return f"x{self.lanes}_{super().shape_name}"
 
     @override

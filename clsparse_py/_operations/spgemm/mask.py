@@ -69,7 +69,7 @@ class Write(NamedTuple):
 
 
 def require_mask(A: Matrix, mask: Any, shape: tuple[int, int]) -> CanonicalOperand:
-    """Return a mask in canonical format, after checking its class, shape and context.
+    """Return a mask as an operand in canonical format, after checks of the mask's class, shape and OpenCL context.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def require_no_method(method: str, *, complement: bool) -> None:
 
 
 def require_beside(name: str, owner: object, **arguments: bool) -> None:
-    """Refuse ``arguments`` that are given if the argument that they belong to, ``name``, is not: its value ``owner`` is None."""
+    """Refuse keyword arguments that are given without the argument that they belong to: ``name``, whose value is ``owner``."""
     for argument, is_given in arguments.items():
         if is_given and owner is None:
             raise ValueError(f"{argument}: belongs to {name}, which is missing")

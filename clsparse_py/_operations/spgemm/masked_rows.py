@@ -182,6 +182,7 @@ class MaskedTeam(_OfMask):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest parameters of the masked kernel for a work-group and a lane width; None if there are none."""
         return (
             replace(self, work_group=work_group // self.lanes * self.lanes) if self.lanes <= min(work_group, lane_width) else None
         )

@@ -54,7 +54,7 @@ class OneLaunch(OfLanes):
 
     @classmethod
     def legal(cls, device: Device, types: KernelTypes) -> Self:
-        """Return the kernel's parameters for a device: with room for as large patterns of bits as local memory holds."""
+        """Return the one-launch kernel's parameters for a device: with room for as large bit patterns as local memory holds."""
         words = device.fitting(cls.WORDS, lambda words: 16 * words, RESERVED)
         return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability, words)
 

@@ -178,7 +178,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         return Upgrade("new values by a list of products", list_from, None, lambda: make_product_list(*list_arguments))
 
     def _plan_plainly(self) -> None:
-        """Plan the product anew by plain kernels, as a planned kernel was refused. Waits for the device."""
+        """Plan the product anew by plain kernels (work-groups of one work-item), as a compiler refused a planned one. Waits."""
         chain = Chain(self.queue, *self._product.structure)
         product = self._product._replace(kind=kind_of(chain.device, self._product.types))
         operands = Operands(self._a, self._b, chain, product, self._allocator)

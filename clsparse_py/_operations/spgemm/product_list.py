@@ -91,7 +91,7 @@ class ListedProducts(OfProduct):
 
     @property
     def window(self) -> int:
-        """Length of a tile's window, in products: entries whose first product lies in the window belong to the tile."""
+        """Number of products in a tile's window: entries of C whose first product lies in the window belong to the tile."""
         room = self.work_group * self.items
         return room - room // self.PARTS
 
@@ -131,7 +131,7 @@ class ProductList:
 
 
 def first_list_call(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
-    """Return the number of the call of a plan that begins to make the list of products; None for no list.
+    """Return the number of the plan's call that begins to make the list of intermediate products; None for no list.
 
     There is no list if most rows are merged by a work-item each, or have a sum for each column that they span, as such kernels
     read B's rows side by side; nor if memory is missing for it.
@@ -193,7 +193,7 @@ def make_product_list(
 def _sort_products(
     chain: Chain, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Sort the products by C's entries; return the first product of each entry of A, the sorted products, and the same of C.
+    """Sort the products by C's entries; return them (numbers) between the first product of each entry of A and that of C.
 
     The number of a product is its place in the order of A's entries.
     """

@@ -115,7 +115,7 @@ def _are_few(thresholds: Thresholds, n_rows: int, bin_: Bin, later: Bin) -> bool
 
 
 def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequence[Bin]) -> bool:
-    """Return whether rows of C are made in the room of all their products and then compacted, instead of being counted first.
+    """Return whether rows of C are made uncounted, with room for all their products, and then compacted.
 
     Compaction is faster if products hardly contract, and if rows are so short that counting takes longer than moving them.
     """

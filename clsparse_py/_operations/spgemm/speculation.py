@@ -16,7 +16,7 @@ from clsparse_py._primitives.scan import choose_summed_tile, enqueue_scan
 
 __all__ = ["Speculated", "speculate"]
 
-#: Number of totals that the speculative kernel reports between sums and products: failure, longest row of A, empty rows.
+#: Number of totals that the speculative merge kernel reports between sums and products: failure, longest row, empty rows.
 _BEFORE_SLOTS = 3
 
 

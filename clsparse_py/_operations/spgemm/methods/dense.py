@@ -90,6 +90,10 @@ class DenseSpanKernel(SynchronisedKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the span kernel's nearest parameters for a work-group and a lane width; None if there are none.
+
+        The kernel has a sum for each column that a row spans.
+        """
         record = super().within(work_group, lane_width)
         # Barriers in loops of any length have to be reached by the whole work-group: the work-group makes one row.
         return replace(record, work_group=record.lanes) if record and record.team_sync == "barrier" else record
@@ -132,6 +136,7 @@ class DenseSpan(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> DenseSpanKernel:
+        """Return the parameters of the kernel with a sum for each column of a row's span, for a phase and a device."""
         # Lanes of a row wait at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
         lanes = min(self.lanes or _lanes_without_barrier(device), device.max_work_group, device.resident)
         group = min(max(self.work_group or lanes, lanes), device.resident)
@@ -191,7 +196,7 @@ class DenseWindowsKernel(SynchronisedKernel):
         return n_bytes + self.columns + self.lanes * (4 + 64 * bool(value))
 
     def narrow_windows(self) -> Iterator[Self]:
-        """Yield the kernel's parameters, then ones with ever narrower windows of columns, with local memory for as many lanes."""
+        """Yield the window kernel's parameters, then ones with ever narrower windows of columns, for as many lanes."""
         columns = self.columns
         yield self
         while columns > _MIN_COLUMNS:
@@ -200,6 +205,7 @@ class DenseWindowsKernel(SynchronisedKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest parameters of the window kernel for a work-group and a lane width; None if there are none."""
         record = super().within(work_group, lane_width)
         return replace(record, work_group=record.lanes) if record else None
 
@@ -257,6 +263,7 @@ class DenseWindows(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> DenseWindowsKernel:
+        """Return the parameters of the kernel that makes rows by windows of columns, for a phase and a device."""
         # Lanes of a row meet at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
         lanes = min(self.lanes, device.max_work_group, device.resident)
         shape = self.columns_of(types), self.entries, self.ahead, self.min_entries if types.arithmetic else 0
@@ -273,6 +280,7 @@ class DenseWindows(Team):
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
+        """Enqueue the window kernel that counts the entries of rows of C, and the sum of counts over the parts of a row."""
         parts = self._enqueue_parts(chain, product, rows, state, "symbolic", counts if state is None else state)
         if state is not None:
             built, record = chain.build(DenseParts(128, product.types.index, rows.listed is not None))
@@ -280,6 +288,7 @@ class DenseWindows(Team):
 
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
+        """Enqueue the window kernel that makes columns and values of rows of C, or values alone."""
         places = (state,) if phase == "numeric" else ()
         results = product.a_data, product.b_data, C.indptr, C.indices, C.data
         self._enqueue_parts(chain, product, rows, state, phase, *results, *places)
@@ -331,7 +340,7 @@ def dense_windows(_on: Setting) -> tuple[Bin, ...]:
 
 
 def dense_spans(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[DenseSpan, ...]:
-    """Return the accumulators of "dense-span", narrowest first, if local memory holds a row's sums, or two wide rows'."""
+    """Return the accumulators of "dense-span", narrowest first, of which local memory holds a row, or two rows if wide."""
     narrowest, widest, paired, entries, ahead = (
         int(threshold)
         for threshold in (

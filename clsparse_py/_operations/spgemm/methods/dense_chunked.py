@@ -149,7 +149,7 @@ class DenseChunked:
     workers: int | None = None
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> _State:  # noqa: ARG002 - chunks are cut from all rows
-        """Enqueue the cut of the rows into chunks of equal work, and B's masks if they are worth their time and memory.
+        """Enqueue the cut of the rows into chunks of equal work, and bit masks of B's rows if worth their time and memory.
 
         Raises
         ------

@@ -160,7 +160,7 @@ class Esc:
         return product.spare(entries) - 16 * (rows.n + 1)
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
-        """Return the rows cut into slices that fit in the workspace. Waits for the device, but for all rows in one slice.
+        """Return the rows of C cut into slices (adjacent rows) that fit in the workspace. Waits, but for all rows in one slice.
 
         Raises
         ------
@@ -220,7 +220,7 @@ class Esc:
                 chain, product, rows, slices_state, part, may_wait=phase != "values", numbered=True
             )
             self._enqueue_contraction(chain, product, rows, slices_state, part, sorted_slice, C, phase)
-            # C has the slice's columns now, so that the sorted keys (row and column as one number) are freed.
+            # C has the columns of the slice's rows now, so that the sorted keys (row and column as one number) are freed.
             sorted_slice.keys = None
             if sorted_slice.kept_bytes <= room:
                 room -= sorted_slice.kept_bytes
@@ -284,7 +284,7 @@ class Esc:
         target: tuple[cl_array.Array, ...],
         counts: Any,
     ) -> tuple[cl_array.Array, cl_array.Array]:
-        """Enqueue the search of runs of equal keys, and return the first entry of C of each row and of each tile."""
+        """Enqueue the search of runs of equal keys (entries of C); return the first entry of each row and of each tile."""
         keys = target[0].dtype
         marks, places = chain.scratch(part.n, np.uint8), chain.scratch(part.n + 1, np.int32)
         enqueue_loop(chain, ESC_MARK_NUMBERED if len(target) > 1 else ESC_MARK, part.n, (name_of(keys),), *target, marks)

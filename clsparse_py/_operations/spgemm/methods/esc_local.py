@@ -161,7 +161,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @property
     def base_words(self) -> int:
-        """Words of memory that hold an index of B for each entry of a row of A."""
+        """Words of memory that hold, for each entry of a row of A, the position in B where the row of B that it names begins."""
         return -(-self.entries * self.types.index_bytes // self.word_bytes)
 
     @property
@@ -203,6 +203,7 @@ class _SortingTeam(Team):
 
     @override
     def adapt(self, product: Product, entries: int | None = None) -> Self:
+        """Return the accumulator with parameters that suit a product: its columns tell how many bits of a word they need."""
         return replace(self, columns=self.columns or product.shape[1])
 
     @property
@@ -230,6 +231,7 @@ class EscItem(_SortingTeam):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscItemKernel:
+        """Return the parameters of the sorting kernel for the phase of ``types``, as a device allows them."""
         word_bytes = _word_bytes(types, self.columns, self.bits)
         requested = EscItemKernel(self.work_group, types, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
         fitting = min(device.local_memory - RESERVED, _LOCAL_BYTES) // requested.work_item_bytes
@@ -254,6 +256,7 @@ class EscTeam(_SortingTeam):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscTeamKernel:
+        """Return the parameters of the sorting kernel for the phase of ``types``, as a device allows them."""
         word_bytes = _word_bytes(types, self.columns, self.bits)
         requested = EscTeamKernel(self.work_group, types, listed, device.portability, self.lanes, self.products, word_bytes)
         legal = requested.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
@@ -262,6 +265,7 @@ class EscTeam(_SortingTeam):
 
     @override
     def max_columns(self, device: Device, types: KernelTypes) -> int:
+        """Return the most columns of B with which the words of a row's products fit in local memory."""
         row_bytes = self.record(device, types.of("numeric"), listed=True).row_bytes
         return super().max_columns(device, types) if row_bytes + RESERVED <= device.local_memory else 1 << 32 - self.bits
 
@@ -287,6 +291,7 @@ class EscGroup(_SortingTeam):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscGroupKernel:
+        """Return the parameters of the sorting kernel for the phase of ``types``, as a device allows them."""
         # Lanes of a row meet at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
         lanes = min(self.work_group, device.resident)
         word_bytes = _word_bytes(types, self.columns, self.bits)
@@ -296,18 +301,22 @@ class EscGroup(_SortingTeam):
     @property
     @override
     def length(self) -> int:
+        """Most entries of a row of A that a work-group can take."""
         return self.entries
 
     @override
     def min_bytes(self, device: Device, types: KernelTypes) -> int:
+        """Return the least bytes of workspace that the accumulator needs: those in which one work-group sorts a row."""
         return self.record(device, types, listed=True).scratch_bytes
 
     @override
     def max_columns(self, device: Device, types: KernelTypes) -> int:
+        """Return the most columns of B with which a word holds a column, an entry of A and a product's number."""
         return super().max_columns(device, types) >> (self.entries - 1).bit_length()
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
+        """Return the number of work-groups, and the last arguments: passes of the radix sort, and the memory for it."""
         # Half of the workspace is room for the work-groups to sort the products of a few rows at a time.
         room = product.spare() // 2
         groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)

@@ -165,6 +165,7 @@ class HashRowsKernel(SynchronisedKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest parameters of the hash kernel for a work-group and a lane width; None if there are none."""
         record = super().within(work_group, lane_width)
         # Rows of B are walked in a loop of any length, which must not hold a barrier: if lanes need barriers, a row has one lane.
         return replace(record, lanes=1) if record is not None and record.team_sync == "barrier" else record
@@ -216,6 +217,7 @@ class HashRows(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> HashRowsKernel:
+        """Return the parameters of the hash kernel for the phase of ``types``, as a device allows them."""
         if types.arithmetic:
             slots = max(self.products // self.contraction, min(self.products, _MIN_SLOTS))
             room = device.local_memory - _STAGED_BYTES if self.min_entries else device.local_memory // 2
@@ -230,6 +232,7 @@ class HashRows(Team):
 
     @override
     def adapt(self, product: Product, entries: int | None = None) -> Self:
+        """Return the accumulator with parameters that suit a product: the mean row of C gives the size of the hash table."""
         contraction = self.contraction
         if entries and not self.min_entries:
             # The hash table has at least 1.5 times the slots that the mean row of C needs.
@@ -238,10 +241,12 @@ class HashRows(Team):
 
     @override
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+        """Return the parameters of the hash kernel of the symbolic phase; None for others, which depend on C's entries."""
         return super().predict_record(product, rows, phase) if phase == "symbolic" else None
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
+        """Enqueue the hash kernel that counts the entries of rows of C, and one with a larger table for rows left out."""
         super().enqueue_symbolic(chain, product, rows, state, counts)
         slots = self._slots(chain, product, rows, "symbolic")
         if slots:
@@ -249,6 +254,7 @@ class HashRows(Team):
 
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        """Enqueue the hash kernel that makes rows of C; then larger tables and windows of columns for rows left out."""
         super().enqueue_numeric(chain, product, rows, state, C, phase)
         slots = self._slots(chain, product, rows, phase, C.data.size)
         if not slots:
@@ -295,15 +301,18 @@ class Hash(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> HashKernel:
+        """Return the parameters of the hash kernel for the phase of ``types``, as a device allows them."""
         shape = self.lanes, self.products, self._slots(types), self.items, self.deterministic or not _has_atomics(device, types)
         return HashKernel(self.work_group, types, listed, device.portability, *shape).resident_twice(device)
 
     @override
     def adapt(self, product: Product, entries: int | None = None) -> Self:
+        """Return the accumulator that suits a product: values are added by atomics if results need not be deterministic."""
         return replace(self, deterministic=product.deterministic)
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
+        """Enqueue the hash kernel of a phase of a product, and log if the device has no atomics for the values."""
         types = product.types.of(phase)
         if types.arithmetic and not product.deterministic and not _has_atomics(chain.device, types):
             _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
@@ -334,10 +343,12 @@ class LargeHash(Hash):
 
     @override
     def _slots(self, types: KernelTypes) -> int:
+        """Return the number of slots of a row's hash table: fewer with sums than with columns alone."""
         return min(self.slots, self.products) if types.arithmetic else self.products
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
+        """Enqueue the kernel that counts the entries of rows of C: by hash tables, or by windows if products do not fit."""
         if self.counts:
             super().enqueue_symbolic(chain, product, rows, state, counts)
         else:
@@ -345,6 +356,7 @@ class LargeHash(Hash):
 
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        """Enqueue the hash kernel that makes rows of C, and windows of columns for rows of more entries than slots."""
         super().enqueue_numeric(chain, product, rows, state, C, phase)
         if self.slots < min(self.products, product.shape[1]):
             # Windows of columns make a row in one part: a hash table does not count the entries of the parts of a row.

@@ -109,7 +109,7 @@ class MergeKernel(RowKernel):
         by_item = lanes == 1 and self.types.phase != "symbolic"
         staged_c = self.staged_c if by_item and not self.listed else 0
         record = replace(self, lanes=lanes, items=items, registers=registers, staged_c=staged_c, staged_b=0)
-        # Entries of B are staged by whole sub-groups alone; parts of one are asked for after a compiler refused the kernel.
+        # Entries of B are staged by a whole sub-group, as wide as ``lane_width`` allows: a smaller work-group stages none.
         is_whole_sub_group = 1 < min(lane_width, self.lane_width) == width
         if self.staged_b and by_item and registers and is_whole_sub_group and self.types.index == "int32":
             room = self.LOCAL_MEMORY - width * record._work_item_bytes
@@ -194,18 +194,21 @@ class Merge(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> MergeKernel:
+        """Return the parameters of the merging kernel for the phase of ``types``, as a device allows them."""
         legal = self.legal(device, types, listed=listed)
         assert legal is not None, self  # `merges` gives none else
         return legal
 
     @override
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+        """Return the parameters of the merging kernel of a phase; None if they depend on C's number of entries."""
         # The merge kernel depends on the number of entries of C that a work-item stages, hence on C's number of entries.
         staging = self.staged_c is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
         return None if staging else super().predict_record(product, rows, phase)
 
     @override
     def adapt(self, product: Product, entries: int | None = None) -> Self:
+        """Return the accumulator that suits a product: C's mean row gives the entries of C that are staged in local memory."""
         if self.staged_c is not None or entries is None or product.kind.device.resident == 1:
             return self
         # Some rows of C are longer than the mean row: a tenth more entries of C than the mean are staged in local memory.

@@ -82,7 +82,7 @@ def cut_into_slices(
         return Slice(begin, end - begin, entries, products)
 
     def exceeds(end: int) -> bool:
-        """Return whether the rows from ``begin`` to ``end`` are too many for a slice."""
+        """Return whether the adjacent rows of C from ``begin`` to ``end`` are too many for a slice."""
         candidate = slice_to(end)
         return not candidate.fits(column_bits) or needs(candidate) > (limit if candidate.n_rows == 1 else aim)
 

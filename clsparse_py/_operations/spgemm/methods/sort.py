@@ -56,7 +56,7 @@ class SortKernel(SynchronisedKernel):
 
     @property
     def products(self) -> int:
-        """Most intermediate products of a row of C that can be sorted: so many to each lane (work-item)."""
+        """Most intermediate products of a row of C that can be sorted: `items` for each of the `lanes`."""
         return self.lanes * self.items
 
     @property
@@ -140,11 +140,12 @@ class Sort(Team):
 
     @property
     def products(self) -> int:
-        """Most intermediate products of a row of C that can be sorted: so many to each lane (work-item)."""
+        """Most intermediate products of a row of C that can be sorted: `items` for each of the `lanes`."""
         return self.lanes * self.items
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> SortKernel:
+        """Return the parameters of the sorting kernel for the phase of ``types``, as a device allows them."""
         columns = 32 if self.columns is None else (self.columns - 1).bit_length()
         bits = columns + (0 if types.phase == "symbolic" else (self.products - 1).bit_length())
         word_bytes = 8 if types.wide or bits > 32 else 4
@@ -158,6 +159,7 @@ class Sort(Team):
 
     @override
     def adapt(self, product: Product, entries: int | None = None) -> Self:
+        """Return the accumulator with parameters that suit a product: its columns tell how many bits of a word they need."""
         return replace(self, columns=self.columns or product.shape[1])
 
     @override

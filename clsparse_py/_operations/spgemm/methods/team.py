@@ -103,6 +103,7 @@ class SynchronisedKernel(RowKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest parameters of the kernel for a work-group and a lane width; None if there are none."""
         if not work_group:
             return None
         lanes = self.lanes if self.lanes <= work_group else 1 << work_group.bit_length() - 1
