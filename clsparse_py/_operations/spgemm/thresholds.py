@@ -45,11 +45,11 @@ class Thresholds(thresholds.Thresholds):
     max_item_length: int = number(12, "entries", on_cores=0, most=64, evidence=_H100)
     #: Most products of a row that one work-item merges.
     max_item_products: int = number(1 << 10, "products", evidence=_H100)
-    #: Most heads that one work-item compares for the longest row of A, unless rows of C compress.
+    #: Most heads (current entries of rows of B) that one work-item compares for the longest row of A, unless rows of C compress.
     max_item_steps: int = number(1 << 11, "heads", evidence=_H200)
     #: Longest row of A that one work-item merges if it compares at most `max_item_steps` heads and no team merges rows.
     max_light_length: int = number(24, "entries", on_cores=0, most=64, evidence=_H200)
-    #: Longest row of A, in entries, that a team merges in a speculation.
+    #: Longest row of A, in entries, that a team of lanes merges in a speculation, one merge kernel for all rows without analysis.
     max_speculative_length: int = number(512, "entries", on_cores=0, evidence=_H100)
     #: Longest row of A times all products, above which no speculation is worthwhile: the analysis is a small part of the whole.
     max_speculative_work: int = number(1 << 34, "products", evidence=_H100)
@@ -59,11 +59,11 @@ class Thresholds(thresholds.Thresholds):
     min_adjacent_share: float = number(0.25, "share of entries", evidence=_H100)
     #: Least share of A's entries in a column beside that of the entry before, from which on rows of B are staged in local memory.
     min_staged_share: float = number(0.25, "share of entries", on_cores=_NEVER, evidence=_H100)
-    #: Longest row of A by the mean row, above which rows are listed by bins while the host waits for the analysis.
+    #: Longest row of A by the mean row, above which rows are listed by bins (classes) while the host waits for the analysis.
     min_listed_by_mean: float = number(2.0, "mean rows", on_cores=_NEVER, evidence=_H100)
     #: Least products to an entry of C, from which on rows stay merged after a speculation.
     min_merged_compression: float = number(3.0, "products to an entry of C", evidence=_H100)
-    #: Least rows of a bin that is not joined with the next bin of its method, as a launch takes longer than fewer rows.
+    #: Least rows of a bin (class of rows) that is not joined with the next bin of its method, as a launch takes longer.
     max_joined_rows: int = number(1 << 10, "rows", evidence=_H100)
     #: Most places without products that are sorted in vain if the rows of a sorting bin go to the next bin.
     max_joined_places: int = number(1 << 21, "places", evidence=_H100)
@@ -81,15 +81,15 @@ class Thresholds(thresholds.Thresholds):
     esc_team_products: int = number(736, "products", least=2, most=65535, evidence=_H100)
     #: Most products of a row that a work-group of "esc-local" sorts in local memory.
     esc_group_products: int = number(6144, "products", least=3, most=65535, evidence=_H100)
-    #: Products to a lane of a team that sorts, if a row has more than a few: a power of two.
+    #: Products to a lane of a team that sorts the products of a row, if these are more than a few: a power of two.
     sort_items: int = number(4, "products", least=2, most=32, power=True, evidence=_H100)
-    #: Heads to a lane of a team that merges: a power of two.
+    #: Heads (rows of B) to a lane of a team that merges a row: a power of two.
     merge_items: int = number(8, "heads", least=2, most=64, power=True, evidence=_H100)
     #: Least heads to a lane of a team that merges, if the device has work-items left for more lanes: a power of two.
     min_merge_items: int = number(4, "heads", on_cores=8, least=1, most=64, power=True, evidence=_H200)
     #: Longest row of A, in entries, of the bin whose rows one work-item each merges: a power of two.
     merge_item_length: int = number(16, "entries", least=1, most=64, power=True, evidence=_H100)
-    #: Most lanes of a team that merges: a power of two.
+    #: Most lanes of a team that merges the rows of B of one row of A: a power of two.
     max_merge_lanes: int = number(32, "lanes", least=1, most=64, power=True, evidence=_H100)
     #: Most products of a row in the largest bin of "reg-hash": a power of two.
     max_hash_products: int = number(512, "products", least=2, most=1 << 15, power=True)

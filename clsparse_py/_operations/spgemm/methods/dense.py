@@ -81,6 +81,7 @@ class DenseSpanKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
+        """Bytes of local memory that the kernel takes for each row of C."""
         value = self.types.value_bytes
         n_bytes = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
         if self.types.phase == "values":
@@ -188,6 +189,7 @@ class DenseWindowsKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
+        """Bytes of local memory that the kernel takes for each row of C."""
         value = self.types.value_bytes
         n_bytes = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
         n_bytes += self.lanes * self.types.column_bytes

@@ -111,6 +111,7 @@ class EscTeamKernel(_SortingTeamKernel):
     @property
     @override
     def row_bytes(self) -> int:
+        """Bytes of local memory that the kernel takes for each row of C."""
         return self.products * (2 * self.word_bytes + 2) + 8 + self.lanes * (4 + self.types.value_bytes)
 
     @override
@@ -152,6 +153,7 @@ class EscGroupKernel(_SortingTeamKernel):
     @property
     @override
     def row_bytes(self) -> int:
+        """Bytes of local memory that the kernel takes for each row of C."""
         return 2 * (self.entries + 1) + self.lanes * (4 + self.types.value_bytes + 2 * (1 << self.DIGIT_BITS))
 
     @property

@@ -72,6 +72,7 @@ class HashKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
+        """Bytes of local memory that the kernel takes for each row of C."""
         exchanged = 4 + (self.types.value_bytes + 2 + 4 * -(-self.lanes // 32) if self.types.value_bytes and self.ordered else 0)
         return self.slots * (4 + self.types.value_bytes) + 2 * self._places + 4 + self.lanes * exchanged
 
@@ -139,6 +140,7 @@ class HashRowsKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
+        """Bytes of local memory that the kernel takes for each row of C."""
         value = self.types.value_bytes
         staged = (self.entries + 1) * (self.types.index_bytes + 2) + self.entries * value
         return self.slots * (4 + value + 2 * bool(value)) + staged + 4 * self.lanes

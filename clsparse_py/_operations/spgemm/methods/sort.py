@@ -62,6 +62,7 @@ class SortKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
+        """Bytes of local memory that the kernel takes for each row of C."""
         words = self.word_bytes * (self.products + self.lanes)
         return words + (2 + self.types.index_bytes + self.types.value_bytes) * self.products + 2 + 4 * self.lanes
 
