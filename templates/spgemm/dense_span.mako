@@ -221,7 +221,7 @@ ${add_pieces(ahead, " " * 8)}\
     uint count = 0;
     for (uint i = lane; i < 2 * n_words; i += ${lanes})
         count += popcount(flags[i].x) + popcount(flags[i].y) + popcount(flags[i].z) + popcount(flags[i].w);
-    // The scan adds up the lanes' counts of entries of C in the order of lanes: the last lane has the number of the row.
+    // The scan adds up the lanes' counts of entries of C in the order of lanes: the last lane has the row's number of entries.
     count += team_scan(box, count);
     if (active && lane == ${lanes - 1})
         counts[row] = count;

@@ -169,7 +169,7 @@ ${spans.add_pieces(ahead, " " * 12)}\
         team_sync();
     }
 % if symbolic:
-    // The scan adds up the lanes' counts of entries of C in the order of lanes: the last lane has the number of the row.
+    // The scan adds up the lanes' counts of entries of C in the order of lanes: the last lane has the row's number of entries.
     count += team_scan(box, count);
     if (lane == ${lanes - 1})
         counts[n_parts > 1 ? get_group_id(0) : row] = count;

@@ -102,7 +102,7 @@ ${columns()}\
 ${count_columns()}\
 % if not symbolic:
 % if bases:
-    // bases, the position in B less the number of a product of each entry of A, uses memory of words that is no longer needed.
+    // bases[k], a product's position in B less its number for entry k of A, uses memory of sorted words no longer needed.
     bases = (local I *)(words + (~rounds & 1) * ${products});
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] = b_indptr[a_indices[begin + k]] - (I)places[k];

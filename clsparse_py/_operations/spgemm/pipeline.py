@@ -134,7 +134,7 @@ def _count(operands: Operands, request: Request, timer: Timer, counting_only: bo
     except MemoryError as error:
         _log.info("all rows go through windows of columns: %s", error)
     if counted is None:
-        # Rows are counted by windows after the ``except`` block, where the error still holds the memory allocated so far.
+        # Rows are counted by windows of columns after the ``except`` block, where the error still holds memory allocated so far.
         counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_WINDOWS_REASON), timer, counting_only=counting_only)
     require_at_most(counted.nnz, request.max_nnz)
     return counted

@@ -211,7 +211,7 @@ def _sort_products(
 
 
 def _launch(chain: Chain, product: Product, phase: str, n_items: int, *arguments: Any, items: int = 0) -> None:
-    """Launch the kernel of one phase of making a list of products, over ``n_items``, with ``items`` to a work-item."""
+    """Launch the kernel of one phase of making a list of products, for ``n_items`` items, of which a work-item has ``items``."""
     group = min(product.kind.thresholds.list_group, chain.device.max_work_group)
     built, record = chain.build(ListKernel(group, product.types.of("values"), phase, items))
     chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)

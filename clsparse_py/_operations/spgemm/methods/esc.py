@@ -149,7 +149,7 @@ class Esc:
         sorting = scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, _NUMBER_BYTES)
         if not self.merges:
             return sorting
-        # Memory of the segmented merge: the output of its rounds; segments, lists of segments, tiles and counts.
+        # Memory of the segmented merge: the output of its rounds (passes); segments, lists of segments, tiles and counts.
         merging = part.n * (key_bytes + _NUMBER_BYTES) + 24 * part.n_rows + part.n // 16 + 512 * chain.device.compute_units + 4096
         return max(sorting, merging)
 

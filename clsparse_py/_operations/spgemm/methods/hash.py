@@ -350,7 +350,7 @@ class LargeHash(Hash):
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
-        """Enqueue the kernel that counts the entries of rows of C: by hash tables, or by windows if products do not fit."""
+        """Enqueue the kernel that counts entries of rows of C: by hash tables or, if too large, by windows of columns."""
         if self.counts:
             super().enqueue_symbolic(chain, product, rows, state, counts)
         else:
