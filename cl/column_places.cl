@@ -39,8 +39,8 @@ void eight_places(const uint8 smaller, const uint present, const uint block, glo
     vstore8(popcount(present & (((uint8)(1) << smaller) - 1)), block, places);
 }
 
-// Equal columns set the same bit of `present`, as equally many columns are smaller than each of them.
-// The bits of `present` below the bit of a column count the distinct smaller columns.
+// Equal columns set the same bit of the word `present`, as equally many columns are smaller than each of them.
+// The set bits of the word `present` below the bit of a column count the distinct smaller columns.
 uint column_places_16(global uint *columns, const uint n, global uint *places)
 {
     const uint8 column_0 = eight_columns(columns, 0, n), column_1 = eight_columns(columns, 1, n);

@@ -4,22 +4,22 @@
 // Lane l has the heads of the rows of B that entries l, TEAM + l, ... of the row of A name.
 // The row of A begins at entry `begin` and has `length` entries.
 //
-// COLUMN_OF(u)                 the column of head u; NO_COLUMN behind the end of its row of B.
-// POSITION(u)                  the head's position in B's arrays.
-// REMAINING(u)                 the number of entries of the head's row of B from the head on.
-// FACTOR(u)                    the value of A that multiplies the head's row of B; not in the symbolic phase.
+// COLUMN_OF(u)                 the column of head u, the current entry of a row of B; NO_COLUMN behind the end of the row.
+// POSITION(u)                  the position of head u, the current entry of a row of B, in B's arrays.
+// REMAINING(u)                 the number of entries of a row of B from head u, its current entry, on.
+// FACTOR(u)                    the value of A that multiplies the row of B of head u; not in the symbolic phase.
 //
 // HEADS_IN_REGISTERS 1: heads are in registers, and the u of macros is a literal of the template.
 // HEADS_IN_REGISTERS 0: heads are in local memory, and the u of macros is a loop variable.
 //
 // HEADS_IN_LOCAL_MEMORY        declares the heads' arrays; other macros need `me`, the work-item's number in its work-group.
-// HEAD(u)                      declares head u, without entries.
-// FOR_USED_HEADS(u) statement  runs the statement for the heads that have an entry of A.
-// FOR_HEADS(u) statement       runs the statement for all heads.
-// TAKE_HEAD(u)                 begins head u: declares a, the head's entry of A, and sets POSITION(u) and REMAINING(u).
-// START_HEAD(u)                loads the head's first column.
-// TAKE_FACTOR(u)               loads the value of A that multiplies the head's row of B.
-// ADD_PRODUCT(u)               adds the head's product to `sum`; nothing in the symbolic phase.
+// HEAD(u)                      declares head u, the current entry of a row of B, without entries.
+// FOR_USED_HEADS(u) statement  runs the statement for the heads whose rows of B an entry of A names.
+// FOR_HEADS(u) statement       runs the statement for all heads, the current entries of rows of B.
+// TAKE_HEAD(u)                 sets POSITION(u) and REMAINING(u) for a row of B; declares a, the entry of A that names the row.
+// START_HEAD(u)                loads the first column of the row of B of head u.
+// TAKE_FACTOR(u)               loads the value of A that multiplies the row of B of head u.
+// ADD_PRODUCT(u)               adds the product of A's value and the value of head u to `sum`; nothing in the symbolic phase.
 // ADVANCE_HEAD(u)              moves head u to the next entry of its row of B.
 #ifndef SYMBOLIC
     #error "merge_heads.cl needs SYMBOLIC: 1 in the symbolic phase, else 0"

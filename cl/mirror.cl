@@ -2,7 +2,7 @@
 //
 // mirror_guess(begin, end, before): a guess at the position of the mirror image in row `column`, which is begin to end.
 //     The guess is as far from the end of row `column` as (row, column) is from the beginning of its own row: `before` entries.
-//     In the matrix of a stencil the guess is mostly right.
+//     The guess of mirror_guess is mostly right in the matrix of a stencil.
 // mirror_search(indices, begin, end, guess, row): the position of the mirror image, looked for at the guess first; -1 for none.
 static inline __attribute__((always_inline)) I mirror_guess(const I begin, const I end, const I before)
 {
@@ -12,7 +12,7 @@ static inline __attribute__((always_inline)) I mirror_guess(const I begin, const
 static inline __attribute__((always_inline)) I mirror_search(global const I *indices, I begin, I end, I guess, const I row)
 {
     // After a wrong first guess, the second guess takes adjacent columns to differ by one, as in a dense block.
-    // After the second guess, ranges of entries are halved.
+    // After the second guess at the mirror image's position, ranges of entries are halved.
     bool dense = true;
     while (begin < end) {
         const I column = indices[guess];

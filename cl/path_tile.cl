@@ -19,7 +19,7 @@ void path_rows(
 {
     const uint side = get_local_id(0) / SEARCHERS, lane = get_local_id(0) - side * SEARCHERS;
     const ulong target = side == 0 ? begin : end;
-    // In either search, rows below `low` stand before the target, and rows from `high` on do not.
+    // In the search for either number of rows, rows below `low` stand before the target, and rows from `high` on do not.
     I low_0 = 0, high_0 = n_rows, low_1 = 0, high_1 = n_rows;
     for (uint step = 0; step < SEARCH_STEPS; ++step) {
         const I width_0 = (high_0 - low_0) / SEARCHERS + 1, width_1 = (high_1 - low_1) / SEARCHERS + 1;
@@ -28,7 +28,7 @@ void path_rows(
             const ulong width = side == 0 ? width_0 : width_1, row = low + (lane + 1) * width - 1, next = row + width;
             const bool is_before = row < high && (ulong)starts[row] + row < target;
             const bool is_next = lane + 1 < SEARCHERS && next < high && (ulong)starts[next] + next < target;
-            // At most one work-item stands at the last row before the target.
+            // At most one work-item has found the last row before the target.
             if (is_before ? !is_next : lane == 0)
                 box[2 * step + side] = is_before ? lane + 1 : 0;
         }
@@ -44,7 +44,7 @@ void path_rows(
 
 // Greatest number of work-items to a row, as a power of two.
 #define TEAM_BITS (WORK_GROUP < 32 ? 2 : 5)
-// Least mean entries of rows for which a row gets more than one work-item.
+// Least mean entries of the rows of a tile for which a row gets more than one work-item.
 #define TEAM_ENTRIES 8
 // Number of a row's entries that a work-item writes before a full team writes the rest of the row.
 #define SHORT 32

@@ -96,7 +96,7 @@ long run_at(RUN_PARAMETERS const Segment s, long low, long high, const long posi
     return low;
 }
 
-// The pair of runs that a run is merged in, in the round before which the run's segment has taken `step` rounds.
+// The pair of runs with a given run that a round merges: before the round, the segment of the run has taken `step` rounds.
 Pair pair_of(RUN_PARAMETERS const Segment s, const long run, const int step)
 {
     const long first = run >> (step + 1) << (step + 1);

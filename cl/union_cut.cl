@@ -1,11 +1,11 @@
 // Cuts of the merge path of two sparse matrices A and B.
-// The path goes row by row: the entries of A's and B's row by column (of equal columns A's first), then a step for the row's end.
-// A place on the path is a number of steps.
+// The merge path goes row by row: entries of A's and B's row by column (of equal columns A's first), then a step for the row's end.
+// A place on the merge path is a number of steps.
 //
 // union_row(place, n_rows, a_indptr, b_indptr): the row of a place on the path: the number of row ends before the place.
-// union_a(place, row, n_rows, ...): the number of entries of A before the place.
-// union_b(place, row, a, n_rows, ...): the number of entries of B before the place.
-//     It is one more if the cut would split a pair of equal columns.
+// union_a(place, row, n_rows, ...): the number of entries of A before a place on the merge path.
+// union_b(place, row, a, n_rows, ...): the number of entries of B before a place on the merge path.
+//     union_b is one more if the cut would split a pair of equal columns.
 //
 // Merge path of two sorted lists: Green, McColl and Bader, "GPU merge path".
 // Merge path of two sorted lists: Odeh et al., "Merge path - parallel merging made simple".

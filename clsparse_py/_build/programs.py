@@ -101,7 +101,7 @@ class _Kept:
 
 #: The limits of the kernels that this process keeps, which tests replace.
 _KEPT = _Kept()
-#: Pattern of the head of a kernel with its name, which begins a line in all rendered sources.
+#: Pattern of the declaration of a kernel with its name, which begins a line in all rendered sources.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 #: First line of every kernel's source: products are rounded before they are added, so that no compiler changes a sum's bits.
 _HEAD = "#pragma OPENCL FP_CONTRACT OFF"

@@ -70,7 +70,7 @@ def find_device(substring: str | None) -> cl.Device:
         return default
     present = devices()
     sought = substring.strip().lower()
-    # Platforms come first, as names of CPU devices have the maker of the CPU; then whole names, which may be parts of others.
+    # The substring is sought in names of platforms first, as names of CPUs hold their maker; then in whole names of devices.
     ways: tuple[Callable[[cl.Device], bool], ...] = (
         lambda device: sought in device.platform.name.lower(),
         lambda device: sought == device.name.strip().lower(),

@@ -61,7 +61,7 @@ _LISTED = (2, 1 << 14)
 _ROWS = 1 << 12
 #: Numbers of matrices side by side for which `hstack` has kernels of their own.
 _BLOCKS = (1, 2, 3)
-#: Most entries of a row of a band matrix: rows beyond are not speculated to be alike.
+#: Most entries of a row of a band matrix to build kernels for: longer rows are not speculated to be alike.
 _WIDEST_BAND = 256
 
 
@@ -203,7 +203,7 @@ def _unite(A: csr_array) -> None:
 
 
 def _scan_tiles(A: csr_array) -> None:
-    """Scan as many counts as the union of matrices has tiles, for all `_TILES`."""
+    """Scan (add up) as many counts as the union of two matrices has tiles, for all `_TILES`, to build scan kernels."""
     for n in _TILES:
         chain = Chain(A.queue)
         counts = chain.scratch(n, A.indptr.dtype)
@@ -222,7 +222,7 @@ def _combine(A: csr_array) -> None:
 
 
 def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], strategy: Strategy) -> None:
-    """Multiply sparse matrices that have a row for every bin of a strategy of SpGEMM."""
+    """Multiply sparse matrices that have a row for every bin (class of rows by size) of a strategy of SpGEMM."""
     unit = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
     of_rows = bins_for("auto", device, types_of(unit, unit), strategy=strategy)
     limits = [limit for bin_ in of_rows for limit in bin_.limits if 0 < limit < _LONG_ROW]

@@ -97,12 +97,12 @@ class Observation:
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
-        """The key of the observation among all measurements: operation, dtype, question, case and subject."""
+        """The key of the observation: operation, dtype, the tuner's question, matrix, and number of the part of the matrix."""
         return self.operation, self.dtype, self.question, self.case, self.subject
 
     @property
     def best(self) -> float:
-        """Seconds of the fastest label of the observation."""
+        """Seconds of the fastest kernel or method of the observation."""
         return min(self.times.values())
 
 
@@ -215,7 +215,7 @@ class Checkpoint:
             elif kind == "observation":
                 self.observations[entry.key] = entry
         if trying is not None:
-            # The file ends with a label that was about to run: the process died of it, as no line says that it stopped in order.
+            # A kernel or method that the last line of the file names ended the process, as no line says that it stopped in order.
             _log.warning("%s %s: the process ended while %s ran: it is left out from now on", *trying[:2], trying[3])
             self.note_fatal(*trying)
 
@@ -265,7 +265,7 @@ class Checkpoint:
         self._write("done", [operation, dtype, case, why])
 
     def note_trial(self, operation: str, dtype: str, question: str, label: str) -> None:
-        """Note the label that is about to run for the first time: if this process dies of it, later processes leave it out."""
+        """Note the kernel or method about to run for the first time: if this process dies of it, later ones leave it out."""
         self._write("trying", [operation, dtype, question, label])
 
     def note_fatal(self, operation: str, dtype: str, question: str, label: str) -> None:
@@ -274,7 +274,7 @@ class Checkpoint:
         self._write("fatal", [operation, dtype, question, label])
 
     def note_stop(self) -> None:
-        """Note that the tuning run ended in order, so that no label is blamed for its end."""
+        """Note that the tuning run ended in order, so that no kernel or method is blamed for its end."""
         self._write("stopped", [])
 
     def select(self, operation: str, dtype: str, case: str | None = None) -> Iterator[Observation]:

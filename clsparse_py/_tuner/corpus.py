@@ -228,7 +228,7 @@ def _expand_blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
     """Return the column indices of the ``block`` rows of every grid node: ``block`` columns for each neighbour of the node."""
     columns = (nodes[:, None] * block + np.arange(block)).ravel()
     lengths = np.repeat(neighbours * block, block)
-    # Each row of a grid node repeats the same stretch of columns.
+    # The matrix rows of a grid node all have the same columns, a stretch that is repeated for each of these rows.
     begins = np.repeat(_row_pointer(neighbours * block)[:-1], block)
     position = np.arange(int(lengths.sum())) - np.repeat(_row_pointer(lengths)[:-1], lengths)
     return np.asarray(columns[np.repeat(begins, lengths) + position])
@@ -485,7 +485,7 @@ def _from_file(path: Path) -> scipy.sparse.csr_array:
 
 
 def cases(device: Device, further: Sequence[Case] = (), largest: int | None = None) -> Iterator[Case]:
-    """Yield the matrices to tune a device with, in the order of measuring, each once.
+    """Yield the cases of the matrices to tune a device with, generated or from files, in the order of measuring.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def label_of(changes: Mapping[str, float]) -> str:
 
 
 def changes_of(label: str) -> dict[str, float]:
-    """Return the values of the thresholds that a label changes, by name.
+    """Return the values of the thresholds that a label changes, such as "merge_items=4", by name.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def changes_of(label: str) -> dict[str, float]:
 
 
 def neighbours(label: str, untuned: Mapping[str, float], candidates: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Iterate over the labels one step of the descent from a label: one threshold takes its next candidate value.
+    """Iterate over the labels of thresholds one step from a label: one threshold takes its next candidate value.
 
     A threshold outside of its candidates stays, as such a number switches something off.
     """
@@ -144,7 +144,7 @@ def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[
 
 
 def _fill(observation: Observation, label: str) -> Observation:
-    """Return a matrix's observation with the untuned time for a label whose thresholds make no difference to the matrix."""
+    """Return a matrix's observation with the untuned time for a label of thresholds that make no difference to the matrix."""
     times = observation.times
     if label in times or label in observation.failed or UNTUNED not in times:
         return observation

@@ -25,7 +25,7 @@ _MADE = {"command": "made by", "commit": "at commit", "corpus": "digest of the c
 
 
 def unknown_labels(profile: Profile, tunables: Mapping[str, Tunable[Any]]) -> dict[str, str]:
-    """Return the operations for which a profile is ignored, each with the reason: an unknown operation or label."""
+    """Return the operations for which a profile is ignored, with the reason: an unknown operation, kernel or method."""
     reasons: dict[str, str] = {}
     for operation, dtype, question in _questions(profile):
         tunable = tunables.get(operation)
@@ -115,7 +115,7 @@ def contents(profile: Profile) -> RenderableType:
 
 
 def _dtypes(able: Sequence[Profile], operation: str) -> list[str]:
-    """Return the dtypes for which profiles have trees of an operation, up to the first that answers every question for "any"."""
+    """Return the dtypes of an operation's trees in profiles, up to the first profile with trees of dtype "any" for all."""
     names: dict[str, None] = {}
     questions = {question for profile in able for trees in profile.operations[operation].values() for question in trees}
     for profile in able:
@@ -126,7 +126,7 @@ def _dtypes(able: Sequence[Profile], operation: str) -> list[str]:
 
 
 def _add_tree(branch: Branch, tree: trees.Tree) -> None:
-    """Add a decision tree to a printed branch: comparisons as branches, labels as leaves."""
+    """Add a decision tree to a printed branch: comparisons as branches, chosen kernels or methods as leaves."""
     if isinstance(tree, trees.Leaf):
         evidence = (f"{tree.cases} cases" if tree.cases is not None else "", f"time {tree.lost:.3g}" if tree.lost else "")
         notes = ", ".join(filter(None, (*evidence, tree.note)))

@@ -93,7 +93,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels of a masked product's accumulators for a device: tables of columns take too much memory on a GPU."""
+        """Return the names of a masked product's accumulators for a device: tables of columns take too much memory on a GPU."""
         teams = tuple(label for label in LABELS if takes_teams(device) and parse(label).window)
         return (*teams, *(("chunked:places",) if device.lanes_are_loops else ()), "chunked:search")
 
@@ -122,7 +122,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the accumulator's label by the closest shipped profile, or "chunked:search" if it is none of the device's."""
+        """Return the accumulator's name by the closest shipped profile, or "chunked:search" if it is none of the device's."""
         label = super().default(device, dtype, question, features)
         return label if label in self.configurations(device, dtype, question) else "chunked:search"
 

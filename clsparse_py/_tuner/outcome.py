@@ -105,7 +105,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
                     answers[question] = learned
             if answers:
                 by_trees = {question: answer for question, answer in answers.items() if question not in tunable.descents}
-                # A question about bins is asked of no matrix if one kernel computes all rows of each.
+                # The tuner's question about bins is asked of no matrix if one kernel computes all rows of each matrix.
                 complete = (
                     {observation.question for observation in observations} - {*tunable.descents} == by_trees.keys() != set()
                 )
@@ -116,7 +116,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
 
 
 def _drop_unknown_labels(tunable: Tunable[Any], observation: Observation) -> Observation:
-    """Return an observation without the times of labels that the operation does not parse."""
+    """Return an observation without the times of kernels or methods whose labels the operation does not parse."""
 
     def parses(label: str) -> bool:
         """Return whether the operation knows the method or kernel that a label names."""
@@ -165,7 +165,7 @@ class Whole:
 
 
 def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answer]) -> list[Whole]:
-    """Return for each matrix the labels that the answers to all questions together choose, by tuned trees and untuned rules.
+    """Return for each matrix the kernel or method that all decision trees together choose, tuned and by untuned rules.
 
     The last question decides. If its label is the name of an earlier question, the answer to that question runs.
     """
@@ -177,13 +177,13 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
     }
 
     def choose_label(observation: Observation, decide: Callable[[Observation], str]) -> str:
-        """Return the label that a function decides for an observation, with the label for an earlier question if it names one."""
+        """Return the kernel or method that a function decides for a matrix, by two questions if the last refers to another."""
         label = decide(observation)
         part = parts.get((label, observation.case))
         return label if part is None else f"{label}: {decide(part)}"
 
     def decide_tuned(observation: Observation) -> str:
-        """Return the label that the tuned answer to an observation's question chooses."""
+        """Return the kernel or method that the tuned decision tree chooses for an observation."""
         answer = answers[observation.question]
         return leaf_of(answer.tree, observation.features).label if answer.tuned else observation.default
 
@@ -194,7 +194,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
             for question in earlier:
                 part = parts.get((question, observation.case))
                 if part is not None and question in times:
-                    # The best label of the earlier question was measured twice: the ratio of both times scales the later times.
+                    # The best kernel was measured for two questions of the tuner: the ratio of its times scales the later times.
                     change = part.best / times.pop(question)
                     times = {label: seconds * change for label, seconds in times.items()}
                     times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}
@@ -258,7 +258,7 @@ def profile_of(
 
 
 def _keep_answers(decisions: Mapping[str, Any], base: Mapping[str, Any]) -> None:
-    """Add to a new profile's trees, thresholds, scores and evidence those of the replaced profile for other questions."""
+    """Add to a new profile the trees, thresholds, scores and evidence that the replaced profile alone has."""
 
     def question_of(item: Mapping[str, Any]) -> tuple[str, str, str]:
         """Return the operation, the dtype and the question that an item of a profile's evidence is about."""
@@ -346,7 +346,7 @@ def _versions() -> dict[str, str]:
 
 
 def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]]:
-    """Return a profile's evidence for an answer: times of the best and the default label on the slowest matrices."""
+    """Return a profile's evidence for a decision tree: the best and the default choice's times on the slowest matrices."""
     times: dict[str, dict[str, float]] = {}
     for observation in sorted(observations, key=lambda case: -case.best)[:_EVIDENCE]:
         labels = dict.fromkeys((min(observation.times, key=observation.times.__getitem__), observation.default))

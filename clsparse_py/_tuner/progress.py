@@ -60,14 +60,14 @@ class Progress:
             self._print_best()
 
     def begins(self, operation: str, case: Case, n_done: int, seconds_left: float) -> None:
-        """Show the operation and the matrix that are measured next, and print the fastest labels found on the last matrix."""
+        """Show the operation and the matrix that are measured next, and print the fastest choices on the last matrix."""
         self._print_best()
         self._case = operation, case.name, time.monotonic()
         self._done, self._end = n_done, time.monotonic() + seconds_left
         self._show(f"{operation}: {case.name}")
 
     def show(self, observation: Observation) -> None:
-        """Show the fastest label of an observation (a question measured on a matrix), its time and its gain over the default."""
+        """Show the fastest kernel or method of an observation on a matrix, its time and its gain over the default choice."""
         if not observation.times:
             return
         best = min(observation.times, key=observation.times.__getitem__)
@@ -92,7 +92,7 @@ class Progress:
             self._print(f"{operation}: {case.name} left out: {reason[0]}")
 
     def _print_best(self) -> None:
-        """Print the fastest labels found on the last matrix and the time of measuring it, unless a terminal shows the bar."""
+        """Print the fastest kernels or methods on the last matrix and the time of measuring, unless a terminal shows the bar."""
         if self._bar is None and self._case is not None and self._best:
             operation, name, begin = self._case
             self._print(f"{operation}: {name} in {duration(time.monotonic() - begin)}: {'; '.join(self._best)}")

@@ -25,7 +25,7 @@ from clsparse_py._tuner.training import Losses
 
 __all__ = ["write"]
 
-#: Name of the kernel CSR-Adaptive in labels.
+#: Name of the SpMV kernel CSR-Adaptive in the labels of measured kernels.
 _ADAPTIVE = "adaptive"
 #: Label of SpMV's scheme without bins (classes of rows by size): one kernel multiplies all rows.
 _SINGLE = "single"
@@ -129,7 +129,7 @@ def _figures(title: str, outcome: Outcome) -> Iterable[tuple[str, str, Figure]]:
 
 
 def _kernel_name(label: str) -> str:
-    """Return the name of the kernel or method in a label, which may begin with the name of a question."""
+    """Return the name of the kernel or method in a label without its parameters, and without a question's name before it."""
     return label.split(": ")[-1].split("/")[0]
 
 
@@ -142,7 +142,7 @@ def _ratios(wholes: Sequence[Whole]) -> dict[str, dict[str, float]]:
             continue
         tuned_time = times[case.tuned]
         of_case: dict[str, float] = {}
-        # Labels of single kernels begin with a question and a colon if the last question was about binning schemes.
+        # Labels of single kernels begin with "single: " if the labels are of the last question, that about binning schemes.
         referred = [label for label in times if ": " in label] or list(times)
         for label in referred:
             kernel = _kernel_name(label)

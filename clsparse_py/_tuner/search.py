@@ -162,7 +162,7 @@ class _Track:
         self._quickly_verified = True
 
     def enter(self, label: str) -> None:
-        """Build a configuration and measure its first round of runs; one that is much slower than the best leaves the race."""
+        """Build a configuration and measure its first round of runs; if much slower than the best one, it leaves the race."""
         self._attempt(label, self._measure_first)
         times = self._race.times
         if label in times and (label in self._keep or times[label] <= _ROUNDS[0].within * min(times.values())):

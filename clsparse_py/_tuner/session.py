@@ -106,7 +106,7 @@ class _Matrices:
         self._last: tuple[str, scipy.sparse.csr_array] | None = None
 
     def get(self, case: Case) -> scipy.sparse.csr_array:
-        """Return the matrix of a case, generated now unless it is the last case's or one that the thread generates ahead."""
+        """Return the matrix of a case, generated now unless it is the last matrix or one that the thread generates ahead."""
         if self._last is not None and self._last[0] == case.name:
             return self._last[1]
         self._last = None
@@ -116,7 +116,7 @@ class _Matrices:
         return matrix
 
     def expect(self, case: Case) -> None:
-        """Begin to generate the matrix of the next case in a thread of its own."""
+        """Begin to generate the matrix that is measured next in a thread of its own."""
         if self._ahead is not None and (self._last is None or self._last[0] != case.name):
             self._coming = case.name, self._ahead.submit(case.make)
 
@@ -191,7 +191,7 @@ class Session:
                     matrices.expect(coming[1])
                 self._measure_case(course, case, matrix)
                 if matrix.nnz >= TUNER.min_freed:
-                    # Memory of reference cycles and of the pool is freed for the next matrix.
+                    # Memory of reference cycles and of the memory pool is freed for the next matrix.
                     gc.collect()
                     free_memory()
                 took = time.monotonic() - begin
@@ -266,7 +266,7 @@ class Session:
         return "float64" if self.device.fp64 and sum(case.name.encode()) % 2 else "float32"
 
     def _measure_questions(self, course: _Course, dtype: str, case: Case, problem: Any) -> None:
-        """Measure the tuner's questions about an operation on a problem, except those that an earlier run measured."""
+        """Measure all questions of the tuner about an operation on a problem, except those that an earlier run measured."""
         tunable = course.tunable
         earlier = {past.key: past for past in self.checkpoint.select(tunable.operation, dtype, case.name)}
         measured: dict[str, list[tuple[Mapping[str, float], Mapping[str, float]]]] = {}
@@ -290,7 +290,7 @@ class Session:
         subject: Any,
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
     ) -> Observation:
-        """Measure one question on a problem: the labels around the present one in a descent, else the promising labels."""
+        """Measure kernels or methods on a problem: around the present thresholds in a descent, else the promising ones."""
         operation = tunable.operation
         features = tunable.features(subject)
         default = base = tunable.default(self.device, dtype, question, features)
@@ -320,14 +320,14 @@ class Session:
     def _race(
         self, tunable: Tunable[Any], dtype: str, question: str, subject: Any, keep: tuple[str, ...], candidates: Iterable[str]
     ) -> Race:
-        """Race the configurations of some labels on a problem, and return the race; labels that ended a process are left out."""
+        """Race kernels or methods on a problem, and return the race; those that ended an earlier process are left out."""
 
         def key_of(label: str) -> tuple[str, str, str, str]:
-            """Return the key of a label in the file of measurements: operation, dtype, question and label."""
+            """Return the key of a kernel or method in the file of measurements: operation, dtype, question and label."""
             return tunable.operation, dtype, question, label
 
         def tried(label: str) -> None:
-            """Note in the file of measurements that a label's configuration runs for the first time in this session."""
+            """Note in the file of measurements that a kernel or method runs for the first time in this session."""
             if key_of(label) not in self._tried:
                 self._tried.add(key_of(label))
                 self.checkpoint.note_trial(*key_of(label))

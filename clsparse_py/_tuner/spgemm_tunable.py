@@ -240,7 +240,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
             shared, subjects = ProductFeatures(kind, features, decision.bins, work), []
             for number in _with_most_work(decision.bins, work):
-                # The unchanged accumulator comes first: of labels with equal effect only the first is measured.
+                # The unchanged accumulator comes first: of accumulators with equal effect only the first is measured.
                 ways = {str(shares({number: parse_choice(GIVEN)})): GIVEN}
                 for label in _CHOICES[device.resident > 1]:
                     ways.setdefault(str(shares({number: parse_choice(label)})), label)
@@ -260,7 +260,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
         exhaustive: bool,
     ) -> tuple[str, ...]:
-        """Return the labels by which a product, or a bin of a product, is computed in different ways."""
+        """Return the labels of strategies, or of accumulators of a bin, by which a product is computed in different ways."""
         if subject.bin is not None:
             return subject.bin_labels
         return super().promising(device, dtype, subject, question, measured, exhaustive)
@@ -275,7 +275,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:
-        """Return the labels one step from a label of thresholds that change the bins of the rows, or the way of the product."""
+        """Return the labels of thresholds one step from a label that change the bins of rows, or the way of the product."""
         return self.steps(device, dtype, subject, self.default(device, dtype, "strategy", subject.features), (label,))
 
     def steps(self, device: Device, dtype: str, subject: SpgemmProblem, strategy: str, labels: Sequence[str]) -> tuple[str, ...]:
@@ -334,7 +334,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def parse(self, question: str, label: str) -> Strategy | Choice | Mapping[str, float]:
-        """Return the strategy, the accumulator of a bin, or the changes of thresholds that a label names."""
+        """Return the strategy of SpGEMM, the accumulator of a bin, or the changes of thresholds that a label names."""
         if question == "strategy":
             return parse(label)
         if question == "bin":
@@ -347,7 +347,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Build kernels, and return a function that computes the product by a strategy, a bin's accumulator or thresholds."""
+        """Build SpGEMM's kernels, and return a function that computes the product by a strategy, accumulator or thresholds."""
         if question == "strategy":
             return self.run(subject, label, descent.UNTUNED)
         device, dtype = describe(subject.queue.device), subject.A.dtype.name

@@ -32,25 +32,25 @@ __all__ = ["Answer", "Losses", "answer", "losses"]
 
 _Array = np.ndarray[Any, Any]
 
-#: Candidates of the least share of the time that a further label of a tree has to save; cross-validation picks the best one.
+#: Candidates of the least share of the time that a further choice in a tree has to save; cross-validation picks the best.
 _WORTH_A_LABEL = (0.003, 0.01, 0.03)
 #: Number of folds of cross-validation of decision trees.
 _FOLDS = 5
-#: Number of trees of the random forest that smooths the costs of labels.
+#: Number of trees of the random forest that smooths the measured costs of kernels or methods.
 _FOREST = 60
-#: Least number of cases at a leaf of the random forest that smooths the costs of labels.
+#: Least number of cases at a leaf of the random forest that smooths the measured costs of kernels or methods.
 _FOREST_CASES = 3
-#: Weight of the random forest's prediction in the smoothed cost of a label; the measured cost has the rest.
+#: Weight of the random forest's prediction in the smoothed cost of a kernel or method; the measured cost has the rest.
 _FOREST_SHARE = 2 / 3
-#: Largest cost of a label when costs are smoothed: the logarithm of the label's time by the best time.
+#: Largest cost of a kernel or method when costs are smoothed: the logarithm of its time by the best time.
 _MOST_LOST = math.log(2.0)
-#: Least cost of an unmeasured label when costs are smoothed: the logarithm of the label's assumed time by the best time.
+#: Least cost of an unmeasured kernel or method when costs are smoothed: the logarithm of its time by the best time.
 _LEAST_UNKNOWN = math.log(1.3)
 #: Most leaves of a trained decision tree.
 _MOST_LEAVES = 32
 #: Least number of cases at a leaf of a trained decision tree.
 _LEAF_CASES = 5
-#: Label that stands for the choice of the untuned rule; the first label of a table of observations, if the table has it.
+#: Label that stands for the choice of the untuned rule: the first choice in a table of observations, if the table has it.
 _RULE = ""
 #: Names of features that measure the size of a problem; the first one that all cases have is taken.
 _SIZES = ("nnz", "n")
@@ -109,7 +109,7 @@ class Answer:
 
 
 def losses(observations: Sequence[Observation], choose: Callable[[Observation], str]) -> Losses:
-    """Return the time that the labels chosen by a function lose; an unmeasured label loses `TUNER.unknown_loss`."""
+    """Return the time lost by the kernels or methods that a function chooses; an unmeasured one loses `TUNER.unknown_loss`."""
     lost = np.array([_loss(observation, choose(observation)) for observation in observations])
     if not lost.size:
         return Losses(0, 0.0, 1.0, 1.0, 1.0)
@@ -120,7 +120,7 @@ def losses(observations: Sequence[Observation], choose: Callable[[Observation], 
 
 
 def _loss(observation: Observation, label: str) -> float:
-    """Return a case's time with a label relative to its best label; at most `TUNER.failed_loss`, as if the label failed."""
+    """Return a matrix's time by a kernel or method relative to its best time, at most `TUNER.failed_loss`."""
     if label in observation.failed:
         return TUNER.failed_loss
     seconds = observation.times.get(label)
@@ -147,7 +147,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     test = [observation for observation in measured if observation.split == TEST]
     if not train:
         return None
-    # Train with and without "keep the shipped rule" as a label: the first generalises, the second gives smaller trees.
+    # Trees are trained with and without "keep the shipped rule" as a choice: the former generalise, the latter are smaller.
     tables = [_Table.of(train, has_rule=has_rule) for has_rule in ((True, False) if untuned is not None else (False,))]
     table, growth, held_out = _best_growth(tables)
     trained = _bound_by_size(_graft(table.tree(np.arange(len(train)), growth), untuned), untuned, train)
@@ -158,7 +158,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     tree = trained if tuned or untuned is None else untuned
 
     def choose(case: Observation) -> str:
-        """Return the label of the answer's tree for a case; a case holds the label of the untuned tree as its default."""
+        """Return the choice of the answer's decision tree for a case; a case holds the untuned tree's choice as its default."""
         return leaf_of(tree, case.features).label if tuned else case.default
 
     scores = {
@@ -237,7 +237,7 @@ class _Table:
 
     @classmethod
     def of(cls, observations: Sequence[Observation], *, has_rule: bool) -> _Table:
-        """Return the table of some observations, a row for each; ``has_rule``: the untuned rule is a label."""
+        """Return the table of some observations, a row for each; ``has_rule``: the untuned rule is one of the choices."""
         common = set.intersection(*(set(observation.features) for observation in observations))
         values = {name: [observation.features[name] for observation in observations] for name in sorted(common)}
         names = tuple(name for name, column in values.items() if min(column) < max(column))
@@ -263,7 +263,7 @@ class _Table:
 
     @property
     def _has_rule(self) -> bool:
-        """Whether the untuned rule is one of the labels of the table of observations."""
+        """Whether the untuned rule is one of the choices in the table of observations."""
         return self.labels[0] == _RULE
 
     def tree(self, rows: _Array, growth: _Growth) -> Tree:
@@ -286,11 +286,11 @@ class _Table:
         return np.asarray(path.ccp_alphas)
 
     def _is_leaf(self, rows: _Array, serving: _Array) -> bool:
-        """Return whether the decision tree of some cases is one leaf: one label serves them, or they are few or alike."""
+        """Return whether the decision tree of some matrices is one leaf: one choice serves them, or they are few or alike."""
         return len(serving) == 1 or not self.names or rows.size < TUNER.min_cases
 
     def _smooth(self, rows: _Array) -> _Table:
-        """Return the table with the costs of labels in some rows smoothed by a random forest, grown from these rows alone."""
+        """Return the table with the costs of choices in some rows smoothed by a random forest, grown from these rows alone."""
         if not self.names or len(self.labels) == 1 or rows.size < TUNER.min_cases:
             return self
         key = rows.tobytes()
@@ -299,19 +299,19 @@ class _Table:
 
             measured, is_measured = self.measured[rows], self.known[rows]
             costs = np.minimum(measured, _MOST_LOST)
-            # An unmeasured label is assumed to be no better than the measured ones, and to lose something.
+            # An unmeasured kernel or method is assumed to be no better than the measured ones, and to lose something.
             worst = np.where(is_measured, costs, 0.0).max(axis=1, keepdims=True)
             costs = np.where(is_measured, costs, np.maximum(worst, _LEAST_UNKNOWN))
             forest = RandomForestRegressor(
                 _FOREST, min_samples_leaf=_FOREST_CASES, max_features=0.5, oob_score=True, random_state=0, n_jobs=-1
             )
             with warnings.catch_warnings():
-                # A case that all trees of the random forest were grown with keeps its costs.
+                # A measured case keeps its costs if all trees of the random forest were grown with the case.
                 warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
                 forest.fit(self.features[rows], costs)
             predicted = np.asarray(forest.oob_prediction_).reshape(costs.shape)
             predicted = np.where(predicted > 0, predicted, costs)
-            # A label whose kernels fail keeps its loss, whatever the random forest predicts.
+            # A kernel or method that fails keeps its loss, whatever the random forest predicts.
             capped = np.where(measured >= math.log(TUNER.failed_loss), measured, costs)
             smoothed = self.costs.copy()
             smoothed[rows] = (1 - _FOREST_SHARE) * capped + _FOREST_SHARE * predicted
@@ -319,7 +319,7 @@ class _Table:
         return self._grown_by[key]
 
     def _fit(self, rows: _Array, serving: _Array, leaf_penalty: float) -> Any:
-        """Return scikit-learn's decision tree, trained to choose one of the serving labels for the cases in some rows."""
+        """Return scikit-learn's decision tree, trained to choose a kernel or method (a serving label) for cases in some rows."""
         from sklearn.tree import DecisionTreeClassifier
 
         targets, weights = self._targets(rows, serving)
@@ -329,7 +329,7 @@ class _Table:
         return classifier.fit(self.features[rows], targets, weights)
 
     def _targets(self, rows: _Array, serving: _Array) -> tuple[_Array, _Array]:
-        """Return each case's target (of its fastest labels the most common one) and weight (the mean cost of other labels)."""
+        """Return each case's target (of its fastest choices the most common) and weight (the mean cost of other choices)."""
         costs = self.costs[np.ix_(rows, serving)]
         best = costs.min(axis=1, keepdims=True)
         ties = self.tied[np.ix_(rows, serving)] | (costs <= best + 1e-12)
@@ -341,7 +341,7 @@ class _Table:
         return targets, self.shares[rows] * (weights + 1e-4)
 
     def _select_labels(self, rows: _Array, worth: float) -> _Array:
-        """Return the indices of labels that serve all cases well: the untuned rule, then one by one those that save most."""
+        """Return the indices of a few choices that serve all cases well: the untuned rule, then one by one the best others."""
         serving: list[int] = [0] if self._has_rule else []
         served, shares = np.full(rows.size, np.inf), self.shares[rows] / self.shares[rows].sum()
         if serving:
@@ -355,7 +355,7 @@ class _Table:
             served = np.minimum(served, self.costs[rows, label])
 
     def _leaf(self, rows: _Array, serving: _Array) -> Leaf:
-        """Return the leaf of the cases in some rows: the label that loses least time, or the untuned rule if about equal."""
+        """Return the leaf of the tree for the cases in some rows: the choice that loses least time, or the untuned rule."""
         sums = self.shares[rows] / self.shares[rows].sum() @ self.costs[np.ix_(rows, serving)]
         label = int(sums.argmin())
         if self._has_rule and sums[0] <= sums[label] + TUNER.worth_a_label:
@@ -380,7 +380,7 @@ class _Table:
 
 
 def _graft(tree: Tree, rule: Tree | None) -> Tree:
-    """Return a decision tree with the untuned rule in place of its leaves of the label `_RULE`."""
+    """Return a decision tree with the tree of the untuned rule in place of its leaves of the label `_RULE`."""
     if rule is None:
         return tree
     if isinstance(tree, Leaf):
@@ -421,7 +421,7 @@ def _short_number(low: float, high: float) -> float:
 
 
 def _best_growth(tables: Sequence[_Table]) -> tuple[_Table, _Growth, dict[int, str]]:
-    """Return the table and limits of growth whose trees lose least time in cross-validation, with labels for families left out.
+    """Return the table and limits of growth whose trees lose least time in cross-validation, with their choices there.
 
     Folds are whole families, and again single cases. A family that is like no other can be learned from its own cases alone: with
     folds of families trees would be too small, and with folds of cases too large.
@@ -459,7 +459,7 @@ class _Trial(NamedTuple):
 
 
 def _choose_left_out(table: _Table, folds: _Array, growth: _Growth) -> tuple[dict[int, str], _Array]:
-    """Return each case's label by the tree trained on other folds, and the logarithm of the time that the label loses."""
+    """Return each case's choice by the decision tree trained on other folds, and the logarithm of the time that it loses."""
     labels: dict[int, str] = {}
     for fold in np.unique(folds):
         tree = table.tree(np.flatnonzero(folds != fold), growth)

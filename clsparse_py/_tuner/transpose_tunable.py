@@ -71,7 +71,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels of all strategies of SpTRANS (sparse transposition): every device runs each of them."""
+        """Return the names of all strategies of SpTRANS (sparse transposition): every device runs each of them."""
         return STRATEGIES
 
     @override
