@@ -1,4 +1,4 @@
-// Equal values among lanes, and the order of lanes' accesses to local memory.
+// The search for equal values among lanes, and the order of lanes' accesses to local memory.
 //
 // A team is MATCH_WIDTH consecutive work-items, its lanes; MATCH_WIDTH, at most 32, is a power of two and divides WORK_GROUP.
 //

@@ -1,5 +1,5 @@
 // Cuts of the merge path of two sparse matrices A and B.
-// The merge path goes row by row: entries of A's and B's row by column (of equal columns A's first), then a step for the row's end.
+// The merge path goes row by row: entries of A's and B's row by column (A's first of equal ones), then a step for the row's end.
 // A place on the merge path is a number of steps.
 //
 // union_row(place, n_rows, a_indptr, b_indptr): the row of a place on the path: the number of row ends before the place.
