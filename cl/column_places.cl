@@ -4,7 +4,7 @@
 // column_places_32(columns, n, places): places[i] becomes the number of distinct columns below columns[i], for i < n <= 32.
 // column_places_16 and column_places_32 return a word with as many bits set as there are distinct columns.
 // The arrays columns and places have room for 16 or 32 numbers; columns behind n are overwritten. A column is below UINT_MAX.
-// The symbolic phase needs the bits of the returned word alone: places are not written.
+// The symbolic phase of SpGEMM needs the bits of the returned word alone: places are not written.
 //
 // The vectors of this file have 32 bytes: longer vectors are no arguments or results of functions, built-ins included (quirk 2).
 #ifndef SYMBOLIC

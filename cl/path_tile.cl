@@ -1,10 +1,10 @@
 // Tiles of the path of a matrix's rows and entries (merge-based SpMV: Merrill and Garland, SC 2016).
-// Row r stands on the path of rows and entries at starts[r] + r, behind the entries of the rows before it; its own entries follow.
+// Row r stands on the path of rows and entries at starts[r] + r, behind the entries of the rows before it, before its own ones.
 // A tile is a stretch of the path of rows and entries, as long as any other tile however long rows are.
 //
 // path_rows(box, starts, n_rows, begin, end, &first, &behind): the number of rows on the path before `begin`, and before `end`.
 //     SEARCHERS work-items search for the first number and as many for the second, at evenly spaced rows.
-//     box holds two numbers for each step of the search.
+//     The box of path_rows holds two numbers for each step of the search.
 // path_spread(any_long, bounds, n_heads, rows): rows[e] becomes the number of rows that begin in the tile at or before entry e.
 //     Row r of the n_heads rows of the tile (row 0: the row before them) has the entries from bounds[r] up to bounds[r + 1].
 //     *any_long is 0 before the call. path_spread ends with a barrier.
@@ -19,7 +19,7 @@ void path_rows(
 {
     const uint side = get_local_id(0) / SEARCHERS, lane = get_local_id(0) - side * SEARCHERS;
     const ulong target = side == 0 ? begin : end;
-    // In the search for either number of rows, rows below `low` stand before the target on the path, and rows from `high` on do not.
+    // In the search for either number, rows below `low` stand before the target on the path, and rows from `high` on do not.
     I low_0 = 0, high_0 = n_rows, low_1 = 0, high_1 = n_rows;
     for (uint step = 0; step < SEARCH_STEPS; ++step) {
         const I width_0 = (high_0 - low_0) / SEARCHERS + 1, width_1 = (high_1 - low_1) / SEARCHERS + 1;

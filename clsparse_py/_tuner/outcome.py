@@ -33,7 +33,7 @@ __all__ = ["Outcome", "Whole", "changes_decisions", "describe_origin", "profile_
 
 _log = logging.getLogger(__name__)
 
-#: Most matrices whose times a profile keeps as evidence for an answer; few, as every process that multiplies reads it.
+#: Most matrices whose times a profile holds as evidence for a tree; few, as every process that multiplies reads the profile.
 _EVIDENCE = 20
 
 

@@ -64,7 +64,7 @@ _BIN = {
         "vector_long/256/4",
     ),
 }
-#: Labels of the binning schemes of SpMV whose bins are measured one by one.
+#: Labels of the binning schemes of SpMV in whose bins (classes of rows by length) kernels are measured.
 _MEASURED = "fine", "coarse-100"
 #: Least share of the work of a product for a class of bins (of about equal row lengths) to be measured.
 _MIN_SHARE = 0.05
