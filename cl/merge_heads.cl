@@ -9,8 +9,8 @@
 // REMAINING(u)                 the number of entries of a row of B from head u, its current entry, on.
 // FACTOR(u)                    the value of A that multiplies the row of B of head u; not in the symbolic phase.
 //
-// HEADS_IN_REGISTERS 1: heads are in registers, and the u of macros is a literal of the template.
-// HEADS_IN_REGISTERS 0: heads are in local memory, and the u of macros is a loop variable.
+// HEADS_IN_REGISTERS 1: heads (entries of rows of B) are in registers, and the u of macros is a literal of the template.
+// HEADS_IN_REGISTERS 0: heads (entries of rows of B) are in local memory, and the u of macros is a loop variable.
 //
 // HEADS_IN_LOCAL_MEMORY        declares the heads' arrays; other macros need `me`, the work-item's number in its work-group.
 // HEAD(u)                      declares head u, the current entry of a row of B, without entries.

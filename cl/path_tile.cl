@@ -3,7 +3,7 @@
 // A tile is a stretch of the path of rows and entries, as long as any other tile however long rows are.
 //
 // path_rows(box, starts, n_rows, begin, end, &first, &behind): the number of rows on the path before `begin`, and before `end`.
-//     SEARCHERS work-items search for the first number and as many for the second, at evenly spaced rows.
+//     SEARCHERS work-items search for the first number of rows and as many for the second, at evenly spaced rows.
 //     The box of path_rows holds two numbers for each step of the search.
 // path_spread(any_long, bounds, n_heads, rows): rows[e] becomes the number of rows that begin in the tile at or before entry e.
 //     Row r of the n_heads rows of the tile (row 0: the row before them) has the entries from bounds[r] up to bounds[r + 1].

@@ -28,7 +28,7 @@
 #elif defined(TEAM_SYNC_BY_PTX)
     void team_sync(void)
     {
-        // The mask has the lanes of the team, of the 32 of the sub-group, that wait for one another: other teams may be elsewhere.
+        // The mask has the lanes of the team, of the 32 of the sub-group: other teams may be elsewhere.
         const uint mask = (TEAM < 32 ? (1u << TEAM % 32) - 1 : UINT_MAX) << get_local_id(0) % 32 / TEAM * TEAM;
         asm volatile("bar.warp.sync %0;" ::"r"(mask) : "memory");
     }
