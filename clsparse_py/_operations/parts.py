@@ -49,7 +49,7 @@ def cut_into_parts(
 
 @dataclass(frozen=True)
 class CutRows:
-    """Rows that several parts share.
+    """Rows of A that are cut: several parts of A share them.
 
     Attributes
     ----------

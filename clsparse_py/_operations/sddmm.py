@@ -39,35 +39,35 @@ __all__ = ["Sampled", "SampledByTeams", "Thresholds", "sddmm", "vector_items"]
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The thresholds that the shape of SDDMM's kernel is chosen by."""
+    """The thresholds that the shape of SDDMM's kernel is chosen by. A team is the lanes (work-items) that share entries."""
 
     operation = "sddmm"
 
-    #: Work-group size, unless rows are alike, so that a team takes a row.
+    #: Work-group size of SDDMM's kernel, unless rows are alike, so that a team of lanes takes a row.
     work_group: int = number(128, "work-items", least=1)
-    #: Most lanes to an entry.
+    #: Most lanes that compute one entry's product of a row of X and a column of Y.
     max_lanes: int = number(8, "lanes", least=1, power=True)
-    #: Fewest vectors of a row of X to a lane.
+    #: Fewest vectors of a row of X that a lane takes.
     min_vectors: int = number(2, "vectors", least=1)
-    #: Entries that a team takes at a time.
+    #: Entries of the sparse matrix that a team of lanes takes at a time.
     entries: int = number(4, "entries", least=1)
-    #: Most vectors of a row of X in a lane, if the kernel knows the row's length.
+    #: Most vectors of a row of X that a lane holds, if the kernel knows the row's length.
     max_vectors: int = number(4, "vectors", least=1)
-    #: Entries that a work-group notes in local memory at a time, about.
+    #: Entries whose rows and columns a work-group notes in local memory at a time, about.
     noted: int = number(512, "entries", least=1)
-    #: Longest row of a structure whose rows are alike.
+    #: Longest row of a sparse matrix whose rows count as alike.
     max_alike: int = number(512, "entries")
-    #: Longest row by the mean row of a structure whose rows are alike.
+    #: Longest row by the mean row of a sparse matrix whose rows count as alike.
     max_alike_by_mean: float = number(2.0, "mean rows")
-    #: Work-group size for rows that are alike.
+    #: Work-group size of SDDMM's kernel for rows that are alike.
     rows_group: int = number(256, "work-items", least=1)
-    #: Bytes that a work-item loads of a row at a time.
+    #: Bytes of a row of X that a work-item loads at a time.
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
-    #: Most turns of a work-group.
+    #: Most turns that a work-group takes over the entries of the sparse matrix.
     max_turns: int = number(8, "turns", on_cores=1024, least=1)
     #: Work-groups to a compute unit above which a work-group has more than one turn.
     groups_per_unit: int = number(32, "work-groups", least=1)
-    #: Kinds of products whose launches a structure keeps.
+    #: Kinds of sampled products (shapes, dtypes, strides) whose launches a structure keeps.
     max_kinds: int = number(64, "kinds", least=1)
 
 

@@ -36,7 +36,7 @@ class TransposeCache:
 
 @dataclass(frozen=True)
 class MemoryReport(Shown):
-    """Bytes of device memory that an array holds. Prints as a table.
+    """Bytes of device memory that a sparse array holds. Prints as a table.
 
     Attributes
     ----------

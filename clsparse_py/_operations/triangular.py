@@ -92,7 +92,7 @@ class Factor(OfNumbers):
 
 @dataclass(frozen=True)
 class LevelSets:
-    """The level sets of a triangular matrix, which its structure keeps.
+    """The level sets of a triangular matrix, rows that are solved at the same time; the matrix's structure keeps the sets.
 
     Attributes
     ----------

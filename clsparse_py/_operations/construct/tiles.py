@@ -18,17 +18,17 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "construct"
 
-    #: Most entries to a work-item of a GPU; the look-up of the first entry's row is then one of many loads.
+    #: Most entries to a work-item of a GPU; the look-up of the row of its first entry is then one of many loads.
     max_items: int = number(16, "entries", least=1)
     #: Least work-groups per compute unit, for which work-items take fewer entries; tiles per core of a CPU device.
     groups_per_unit: int = number(8, "work-groups", on_cores=16, least=1)
     #: Least entries of a tile on CPU devices.
     min_tile: int = number(64, "entries", least=1)
-    #: Most entries of blocks without neighbours that a GPU's kernel moves; the driver copies more entries.
+    #: Most entries of sparse blocks that stand alone in their rows of blocks for a GPU's kernel; the driver copies more entries.
     max_moved: int = number(1 << 25, "entries")
-    #: Most work-groups per compute unit of the kernel that moves blocks without neighbours.
+    #: Most work-groups per compute unit of the kernel that copies sparse blocks that stand alone in their rows of blocks.
     moving_groups_per_unit: int = number(64, "work-groups", on_cores=4, least=1)
-    #: Most blocks of a matrix whose construction is recorded.
+    #: Most sparse blocks of a matrix whose construction from blocks is recorded for repetition.
     max_recorded: int = number(8, "blocks")
 
 

@@ -36,7 +36,7 @@ def _wrap_around(sign: str) -> str:
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator on two values.
+    """An elementwise operator on two values, such as a sum or a comparison.
 
     Attributes
     ----------

@@ -29,21 +29,21 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "elementwise"
 
-    #: Work-group size of the one launch that computes a small result; 0: all results take several launches.
+    #: Work-group size of the one launch that computes an operator's small result; 0: all results take several launches.
     single_group: int = number(512, "work-items")
-    #: Places to a work-item of the one launch that computes a small result.
+    #: Places to a work-item of the one launch that computes an operator's small result.
     single_span: int = number(8, "places", least=1, most=16)
-    #: Work-group size of kernels that compute larger results by tiles, a tile to a work-group.
+    #: Work-group size of kernels that compute an operator's larger results by tiles of places, a tile to a work-group.
     tile_group: int = number(128, "work-items", least=1)
-    #: Places to a work-item of kernels that compute larger results by tiles.
+    #: Places to a work-item of kernels that compute an operator's larger results by tiles of places.
     tile_span: int = number(16, "places", least=1, most=16)
-    #: Most places per compute unit for which work-groups cut their own tiles: about twice the places in flight.
+    #: Most places per compute unit for which work-groups cut their own tiles of places: about twice the places in flight.
     max_few_places: int = number(1 << 16, "places")
 
 
 @dataclass(frozen=True)
 class _OfTwo(OfStructure):
-    """Base of the records of kernels that apply an operator.
+    """Base of the parameter records of kernels that apply an elementwise operator to two sparse matrices.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class UnionCuts(OfStructure):
 
 @dataclass(frozen=True)
 class _OfTiles(_OfTwo):
-    """Base of the records of kernels whose work-groups take a tile of places.
+    """Base of the parameter records of kernels whose work-groups take a tile of two matrices' places (rows and entries).
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class _OfTiles(_OfTwo):
 
 @dataclass(frozen=True)
 class _Marking(_OfTiles):
-    """Base of the records of kernels that order places.
+    """Base of the parameter records of kernels that put two matrices' places (rows and entries) in order.
 
     Attributes
     ----------

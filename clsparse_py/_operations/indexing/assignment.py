@@ -39,7 +39,7 @@ _WORK_GROUP = 128
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Values that are assigned to places.
+    """Values that are assigned to places of a sparse matrix.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> 
 
 
 class _Search(NamedTuple):
-    """Results of the search of n places; arrays have an item for each place, in the order of keys.
+    """Results of the search of n places in a sparse matrix; arrays have an item for each place, in the order of keys.
 
     ``layout`` are the kernels' arguments for the values of places, and the number of columns of the matrix.
     """

@@ -47,23 +47,23 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "indexing"
 
-    #: Work-items of a work-group that looks up the lengths of rows: a work-group has many rows, a work-item few.
+    #: Work-items of a work-group that looks up the lengths of listed rows: a work-group has many rows, a work-item few.
     lengths_group: int = number(512, "work-items", on_cores=128, least=1)
-    #: Most work-groups per compute unit of kernels whose counts the host reads.
+    #: Most work-groups per compute unit of the kernel that looks up the lengths of listed rows, whose counts the host reads.
     telling_groups: int = number(8, "work-groups", least=1)
-    #: Most work-groups per compute unit of kernels whose counts the host does not read.
+    #: Most work-groups per compute unit of kernels that select rows by a mask, whose counts the host does not read.
     groups_per_unit: int = number(64, "work-groups", least=1)
-    #: Most numbers that Python adds up faster than NumPy.
+    #: Most counts of work-groups that Python adds up faster than NumPy.
     few_numbers: int = number(64, "numbers")
     #: Chunks of rows and entries per core of a CPU device.
     chunks_per_core: int = number(4, "chunks", least=1)
     #: Least rows and entries of a chunk on CPU devices.
     min_chunk: int = number(64, "rows and entries", least=1)
-    #: Most rows of a result that one launch gathers.
+    #: Most listed rows that one launch gathers.
     max_rows_at_once: int = number(1 << 10, "rows")
-    #: Most entries of a result that one launch gathers.
+    #: Most entries of listed rows that one launch gathers.
     max_at_once: int = number(1 << 14, "entries")
-    #: Entries to a work-group of the one launch that gathers a small result.
+    #: Entries to a work-group of the one launch that gathers few listed rows.
     entries_of_group: int = number(1 << 10, "entries", least=1)
 
 

@@ -36,7 +36,7 @@ _WORK_GROUP = 128
 
 @dataclass(frozen=True)
 class _OfExtremes(WithValues):
-    """Base of the records of kernels that read extreme values.
+    """Base of the parameter records of kernels that read extreme values, the largest or smallest ones.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class ExtremeOfAll(OfStructure):
 
 
 class Extremes(Matrix):
-    """Base of matrices with extreme values.
+    """Base of matrices with methods that find the largest and smallest values.
 
     Values that are not stored count as 0 unless ``explicit`` is set. Duplicates are added up before.
     """

@@ -16,7 +16,7 @@ __all__ = ["Layout", "Pattern", "Shape", "Thresholds", "choose", "shape_of_group
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The thresholds that the shape of a kernel is chosen by. A part is of rows and entries of A; lanes are of one sub-group."""
+    """The thresholds that the shape of SpMM's kernel is chosen by. A part is of rows and entries of A, a team its lanes."""
 
     operation = "spmm"
 
@@ -24,39 +24,39 @@ class Thresholds(thresholds.Thresholds):
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
     #: Most columns of an X whose columns are not adjacent and that is read where it lies: a copy takes longer.
     max_direct_columns: int = number(4, "columns", on_cores=8, least=1)
-    #: Most lanes that share a part.
+    #: Most lanes of a team, the work-items of one sub-group that share a part of A.
     max_lanes: int = number(32, "lanes", least=1, most=32, power=True)
-    #: Vectors of columns to a lane before a team takes fewer columns.
+    #: Vectors of columns of X to a lane before a team of lanes takes fewer columns.
     max_vectors: int = number(2, "vectors", least=1)
-    #: Lanes of a part up to which a part counts as one of few lanes.
+    #: Lanes of a part of A up to which the part counts as one of few lanes.
     few_lanes: int = number(2, "lanes", least=1)
-    #: Lanes of a part up to which a part counts as one of some lanes, and above which as one of many.
+    #: Lanes of a part of A up to which the part counts as one of some lanes, and above which as one of many.
     some_lanes: int = number(8, "lanes", least=1)
-    #: Size of a part of few lanes, on GPUs: larger parts push rows of X out of the first-level cache, smaller ones cut more rows.
+    #: Size of a part of A of few lanes, on GPUs: larger ones push rows of X out of the first-level cache, smaller cut more rows.
     part_of_few: int = number(16, "rows and entries", least=1)
-    #: Size of a part of some lanes, on GPUs.
+    #: Size of a part of A of some lanes, on GPUs.
     part_of_some: int = number(32, "rows and entries", least=1)
-    #: Size of a part of many lanes, on GPUs.
+    #: Size of a part of A of many lanes, on GPUs.
     part_of_many: int = number(64, "rows and entries", least=1)
-    #: Factor by which a part of few lanes may grow so that no row is cut.
+    #: Factor by which a part of A of few lanes may grow so that no row is cut.
     larger_of_few: int = number(2, "times", least=1)
-    #: Factor by which a part of more lanes may grow so that no row is cut.
+    #: Factor by which a part of A of more lanes may grow so that no row is cut.
     larger: int = number(4, "times", least=1)
-    #: Size of a part up to which it may grow so that no row is cut.
+    #: Size up to which a part of A may grow so that no row is cut.
     max_part: int = number(128, "rows and entries", least=1)
-    #: Loads in flight of a team.
+    #: Loads that a team of lanes has in flight.
     unroll: int = number(4, "entries", least=1)
-    #: Loads in flight of a team of few lanes, which has registers to spare.
+    #: Loads that a team of few lanes, which has registers to spare, has in flight.
     unroll_of_few: int = number(8, "entries", least=1)
-    #: Work-group size of kernels of parts, on GPUs.
+    #: Work-group size of kernels that take parts of A, on GPUs.
     part_group: int = number(128, "work-items", least=1)
-    #: Size of the smallest part on CPU devices.
+    #: Size of the smallest part of A on CPU devices.
     min_core_part: int = number(512, "rows and entries", least=1)
-    #: Most parts to a core of CPU devices.
+    #: Most parts of A to a core of CPU devices.
     max_core_parts: int = number(32, "parts", least=1)
-    #: On CPU devices, most vectors of columns to a work-item.
+    #: On CPU devices, most vectors of columns of X to a work-item.
     max_core_vectors: int = number(4, "vectors", least=1, most=32, power=True)
-    #: On CPU devices, most columns to a work-item without vectors.
+    #: On CPU devices, most columns of X to a work-item without vectors.
     max_core_columns: int = number(8, "columns", least=1, most=32, power=True)
     #: Columns of a block of X if X exceeds the cache and A's columns are scattered.
     cached_columns: int = number(32, "columns", least=1, most=32, power=True)
@@ -68,26 +68,26 @@ class Thresholds(thresholds.Thresholds):
     max_local_mean: float = number(16.0, "entries")
     #: Least share of entries of a grid in a column next to the one before.
     min_local_share: float = number(0.25, "share of entries")
-    #: Longest row of a matrix whose rows count as alike, so that a row has a team of its own.
+    #: Longest row of a matrix whose rows count as alike, so that a row has a team of lanes of its own.
     max_alike: int = number(512, "entries")
     #: Longest row by the mean row of a matrix whose rows count as alike.
     max_alike_by_mean: float = number(2.0, "mean rows")
     #: Work-group size of kernels for rows that are alike.
     rows_group: int = number(256, "work-items", least=1)
-    #: Lanes of a team above which a lane has a second vector.
+    #: Lanes of a team above which a lane has a second vector of columns.
     row_lanes: int = number(8, "lanes", least=1, most=32, power=True)
-    #: Shortest mean row that many lanes share; shorter rows take few lanes.
+    #: Shortest mean row of A that many lanes share; shorter rows take few lanes.
     few_entries: int = number(16, "entries")
-    #: Shortest mean row that many lanes share if all lanes are busy.
+    #: Shortest mean row of A that many lanes share if all lanes are busy.
     few_entries_of_full: int = number(6, "entries")
-    #: Loads in flight of a team of twice the lanes that takes a whole row.
+    #: Loads in flight of a team of twice ``row_lanes`` lanes that takes a whole row.
     unroll_of_row: int = number(2, "entries", least=1)
     #: Calls of a plan before groups of rows with equal columns are looked for: to load the kernels takes milliseconds of the host
     #: once a process.
     together_after: int = number(16, "products", least=1, most=1 << 31)
     #: Most rows of a group of rows with equal columns, which a team takes together.
     max_together: int = number(4, "rows", least=1)
-    #: Cost of a row of a group beside the cost of the group's columns.
+    #: Cost of a row of a group of rows with equal columns, beside the cost of the group's columns.
     cost_together: float = number(0.25, "times that of its columns")
     #: Lanes of a team up to which a team that takes a group of rows counts as one of few lanes.
     few_lanes_together: int = number(4, "lanes", least=1)
@@ -118,7 +118,7 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Pattern:
-    """Features of A's structure that the choice depends on.
+    """Features of A's structure that the choice of SpMM's kernel depends on.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a product's kernel: fields of `kernels.Parts`, the size of parts, and whether X is copied before.
+    """The shape of SpMM's kernel: fields of `kernels.Parts`, the size of A's parts, and whether X is copied before.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ __all__ = ["Cut", "Groups", "cut", "find_groups", "group_rows", "rows_as_parts"]
 
 @dataclass(frozen=True)
 class Cut:
-    """A structure cut into parts.
+    """A sparse matrix's structure, cut into parts of rows and entries.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of adjacent rows with the same columns.
+    """Groups of a sparse matrix's adjacent rows with the same columns.
 
     Attributes
     ----------

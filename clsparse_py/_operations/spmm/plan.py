@@ -36,7 +36,7 @@ _COMBINED_COLUMNS = 32
 
 @dataclass(frozen=True)
 class Product:
-    """A kind of product: a line of an `Explanation`.
+    """A kind of SpMM's products: a line of an `Explanation`.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class _Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class _Launches:
-    """The launches of a kind of product.
+    """The launches of a kind of SpMM's products.
 
     Attributes
     ----------

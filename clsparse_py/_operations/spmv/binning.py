@@ -37,7 +37,7 @@ SchemeName = Literal["single", "fine", "coarse", "hybrid"]
 
 @dataclass(frozen=True)
 class Scheme:
-    """A binning scheme.
+    """A binning scheme of SpMV: how rows go to bins, classes of rows by size.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class _List:
 
 
 class Builder:
-    """Records the products of a structure that was inspected, for one arithmetic.
+    """Records SpMV's products of a structure that was inspected, for one arithmetic (dtypes and a semiring).
 
     Attributes
     ----------

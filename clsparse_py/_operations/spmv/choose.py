@@ -163,7 +163,7 @@ class KernelChoice:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision, and its reason.
+    """A decision on the binning scheme and the kernels of SpMV, and its reason.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Share:
-    """Rows that one kernel processes: a line of an `Explanation`."""
+    """Rows of A that one SpMV kernel processes: a line of an `Explanation`."""
 
     rows: int
     kernel: str
@@ -192,7 +192,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Explanation(Shown):
-    """Which rows go to which kernel with which parameters, and why. Prints as a table.
+    """Which rows of A go to which SpMV kernel with which parameters, and why. Prints as a table.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ _CLASS_OF_BIN = np.array([class_of(number) for number in range(N_BINS)])
 
 
 class Loads:
-    """The load of each class of bins under each scheme: entries plus rows.
+    """The load of each class of SpMV's bins under each binning scheme: entries plus rows.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def _classify(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 @dataclass(frozen=True)
 class Composer:
-    """Composes schemes from measurements of the bins of one matrix.
+    """Composes binning schemes of SpMV from measurements of the bins of one matrix.
 
     Attributes
     ----------

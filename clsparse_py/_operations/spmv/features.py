@@ -101,7 +101,7 @@ class Features:
 
 @dataclass(frozen=True)
 class Inspected:
-    """A structure whose features are known.
+    """A sparse matrix's structure whose features are known.
 
     Attributes
     ----------

@@ -157,7 +157,7 @@ class VectorLong(ProductKernel):
 
 @dataclass(frozen=True)
 class _Staging(ProductKernel):
-    """Base of the records of kernels whose work-groups hold entries in local memory, and share rows among lanes.
+    """Base of the parameter records of SpMV kernels whose work-groups hold entries in local memory, and share rows among lanes.
 
     Attributes
     ----------

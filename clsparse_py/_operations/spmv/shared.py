@@ -34,7 +34,7 @@ _Host = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class SharedExplanation(Shown):
-    """Which device takes which rows of a product, and why. Prints as a table.
+    """Which device takes which rows of a shared product ``A @ x``, and why. Prints as a table.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class SharedExplanation(Shown):
 
 
 class _Part:
-    """The adjacent rows that a device computes, as a matrix of its own.
+    """The adjacent rows of A that one device multiplies, as a matrix of its own.
 
     Attributes
     ----------

@@ -42,11 +42,11 @@ class Nearness(OfStructure):
     template = "transpose/nearness"
     variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
-    #: Number of sampled entries.
+    #: Number of a matrix's entries that are sampled for near columns.
     SAMPLES: ClassVar[int] = 256
     #: Number of entries before a sampled entry that are compared with it.
     WINDOW: ClassVar[int] = 64
-    #: Greatest difference of near columns.
+    #: Greatest difference of two columns that count as near.
     DISTANCE: ClassVar[int] = 4
 
     @override

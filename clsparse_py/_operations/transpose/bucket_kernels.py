@@ -34,7 +34,7 @@ _ADJACENT = 16
 
 @dataclass(frozen=True)
 class _OfDigits(OfStructure):
-    """Base of the records of kernels that work by digits of columns.
+    """Base of the parameter records of bucket kernels that work by digits (groups of bits) of columns.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ def _define_records(record: bool) -> str:
 
 @dataclass(frozen=True)
 class _Ranking(RanksTiles, Moving):
-    """Base of the records of kernels that sort tiles.
+    """Base of the parameter records of bucket kernels that sort tiles of entries.
 
     Attributes
     ----------

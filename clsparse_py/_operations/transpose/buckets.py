@@ -39,7 +39,7 @@ _TILES = ((512, 8), (256, 8), (128, 16))
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a transposition by buckets: tests vary it, and tuning may.
+    """The shape of a transposition by buckets of columns: tests vary the shape, and tuning may.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ def _choose_bucket_bits(column_bits: int, moderate: int) -> int:
 
 @dataclass(frozen=True)
 class Kernels:
-    """The records of a transposition's kernels; None for kernels that are not launched.
+    """The parameter records of the kernels of a transposition by buckets; None for kernels that are not launched.
 
     If buckets are columns, entries are only moved; if entries are few, nothing is scanned.
     """

@@ -43,13 +43,13 @@ class Thresholds(thresholds.Thresholds):
     max_near_samples: int = number(127, "entries")
     #: Ranges of buckets per core of a CPU, each scanned by a work-item.
     ranges_per_core: int = number(4, "ranges", least=1)
-    #: Bits of the largest digit for which the largest tiles fit local memory.
+    #: Bits of the largest digit (bucket or column within one) for which the largest tiles of entries fit local memory.
     moderate_bits: int = number(10, "bits", least=1, most=11)
     #: Most entries for which buckets have `few_entries_bits`: launches take longer than repeated sums of counts.
     max_few_entries: int = number(3 << 18, "entries")
     #: Bits of a bucket's number for at most `max_few_entries` entries.
     few_entries_bits: int = number(7, "bits", least=1, most=11)
-    #: Work-items of a work-group that scans the counts of buckets.
+    #: Work-items of a work-group that scans the counts of buckets of columns.
     starts_group: int = number(512, "work-items", least=1)
     #: Most rows, columns and entries together that one work-group transposes in one launch.
     max_at_once: int = number(1 << 12, "places")
@@ -59,7 +59,7 @@ class Thresholds(thresholds.Thresholds):
 
 @dataclass(frozen=True)
 class Strategy:
-    """Methods that are tried one after another; a method gives up if the device finds that the matrix exceeds the method's limit.
+    """Methods of SpTRANS that are tried one after another; a method gives up if the device finds the matrix beyond its limit.
 
     Attributes
     ----------

@@ -77,7 +77,7 @@ class Sample(OfStructure):
     template = "transpose/sample"
     variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
-    #: Number of rows with an entry in the sample.
+    #: Number of a matrix's rows of which one entry each is sampled for its mirror image.
     ROWS: ClassVar[int] = 1024
 
     @override
@@ -212,7 +212,7 @@ class Insert(OfStructure):
 
 @dataclass(frozen=True)
 class _MovingTiles(Moving):
-    """Base of the records of kernels that move the entries of a tile.
+    """Base of the parameter records of SpTRANS's kernels that move the entries of a tile.
 
     Attributes
     ----------

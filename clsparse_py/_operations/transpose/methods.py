@@ -66,7 +66,7 @@ _SCATTERED = f"{_ANY}, by buckets, as columns are scattered"
 
 @dataclass(frozen=True)
 class Pattern:
-    """The structure of a transposed matrix, rows sorted.
+    """The structure of a transposed matrix, with sorted rows.
 
     Attributes
     ----------

@@ -61,7 +61,7 @@ _MIN_GUESSED = 900
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision about one method: a line of an `Explanation`."""
+    """The decision about one method of SpTRANS: a line of an `Explanation`."""
 
     method: str
     taken: bool
@@ -70,7 +70,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Explanation(Shown):
-    """Which method transposes, and why. Prints as a table.
+    """Which method of SpTRANS transposes a matrix, and why. Prints as a table.
 
     Attributes
     ----------
