@@ -8,7 +8,8 @@
 //                           Where SEGMENTED is 1, head_box holds a uint for each work-item; else heads and head_box may be 0.
 //
 // group_before and tile_scan have barriers, so the whole work-group has to call them; tile_scan begins and ends with a barrier.
-// The order of additions is always the same. Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
+// group_before and tile_scan always add in the same order.
+// Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 // A sum, and whether a segment begins in it, are two variables: a struct of both would have padding, which nothing writes.
 #ifndef WORK_GROUP
     #error "tile_scan.cl needs WORK_GROUP: the work-group size"

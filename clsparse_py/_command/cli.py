@@ -70,7 +70,7 @@ def find_device(substring: str | None) -> cl.Device:
         return default
     present = devices()
     sought = substring.strip().lower()
-    # The substring is sought in names of platforms first, as names of CPUs hold their maker; then in whole names of devices.
+    # Names of platforms come first, as names of CPUs hold their maker; then whole names of devices, then parts of these names.
     ways: tuple[Callable[[cl.Device], bool], ...] = (
         lambda device: sought in device.platform.name.lower(),
         lambda device: sought == device.name.strip().lower(),

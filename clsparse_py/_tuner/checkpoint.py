@@ -265,7 +265,7 @@ class Checkpoint:
         self._write("done", [operation, dtype, case, why])
 
     def note_trial(self, operation: str, dtype: str, question: str, label: str) -> None:
-        """Note the kernel or method about to run for the first time: if this process dies of it, later ones leave it out."""
+        """Note the kernel or method about to run for the first time: if this process dies of it, later processes leave it out."""
         self._write("trying", [operation, dtype, question, label])
 
     def note_fatal(self, operation: str, dtype: str, question: str, label: str) -> None:

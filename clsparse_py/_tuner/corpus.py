@@ -245,7 +245,7 @@ def _count_cores() -> int:
 
 
 def _fill_matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, _Array], None]) -> scipy.sparse.csr_array:
-    """Return the matrix whose columns ``fill`` writes by chunks of rows, in threads; chunks do not depend on their number."""
+    """Return the matrix whose columns ``fill`` writes by chunks of rows, in threads, whose number changes no chunk."""
     n_rows, nnz = indptr.size - 1, int(indptr[-1])
     index = index_for(max(nnz, n_columns, n_rows))
     indices = np.empty(nnz, index)

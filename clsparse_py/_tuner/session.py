@@ -290,7 +290,7 @@ class Session:
         subject: Any,
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
     ) -> Observation:
-        """Measure kernels or methods on a problem: around the present thresholds in a descent, else the promising ones."""
+        """Measure kernels or methods on a problem: around the present thresholds in a descent, else the promising labels."""
         operation = tunable.operation
         features = tunable.features(subject)
         default = base = tunable.default(self.device, dtype, question, features)
