@@ -1,5 +1,5 @@
 <%doc>
-Apply an operator to each value of a C-contiguous matrix, and to a dense matrix's value at the same place, of any strides.
+Apply an operator to each value of a C-contiguous matrix, and to the value at the same place of a dense matrix of any strides.
 
 Index space   work-items that stride over the values, or take adjacent ones: `spread` says which
 Inputs        a: C-contiguous; b, from begin on: row_step and column_step count values, and may be negative or 0

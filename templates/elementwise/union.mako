@@ -1,7 +1,7 @@
 <%doc>
 Apply an operator to two matrices entry by entry, on the union of their patterns: a matrix that has no entry at a position has 0
 there. Results that are 0 are left out. Phase "count": how many results each work-item keeps; phase "fill": the results, once it
-is known where those of each work-item go.
+is known where each work-item's results go.
 
 Source        the merge path of two sorted lists, as in union_cuts.mako
 Index space   a work-item for each tile

@@ -1,7 +1,7 @@
 <%doc>
 Select columns of a matrix. Phase "count": how many entries of the result each entry makes; phase "fill": these entries, once it
-is known where those of each entry go. Columns are `mapped`, each to one of the result or -1, `listed` by where they go in the
-result, or every step-th from a first one.
+is known where they go. Columns are `mapped`, each to a column of the result or -1, `listed`, each with the columns of the result
+that it becomes, or every step-th from a first column.
 
 Source        own
 Index space   work-items that stride over the entries, or take adjacent ones: `spread` says which

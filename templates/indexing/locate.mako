@@ -6,8 +6,8 @@ Index space   a work-item for each of n places
 Inputs        keys: of places (see keys.mako), ascending, equal ones in the order in which they are given; numbers: which place
               each is; the value of place i is (i / n_columns, i % n_columns) of values, which steps tell; the structure is
               canonical
-Output        data, of places that have an entry; of the last of equal places: is_new, whether it has none, and where it
-              belongs, before which entry. Of all others is_new is 0
+Output        data: values of places that have an entry; is_new: 1 for the last of equal places if the place has no entry, else
+              0; belongs: before which entry each place belongs
 Local memory  none
 Result        deterministic
 </%doc>

@@ -2,7 +2,7 @@
 The place of the first extreme entry of a matrix, and the first place without an entry, counted row by row.
 
 Index space   one work-item
-Inputs        a structure in canonical format with an entry; position: that of the extreme entry
+Inputs        a structure in canonical format with an entry; position: of the extreme entry
 Output        places: of both; the second is n_rows * n_columns if each place has an entry
 Local memory  none
 Result        exact

@@ -1,6 +1,6 @@
 <%doc>
 values[e] = X[row] . Y[column] for each entry e of a pattern: a product of dense matrices, at the places of a sparse one, with a
-number of values to a row that the kernel knows. Teams of `lanes` consecutive work-items take `entries` of them at a time, whose
+number of values to a row that the kernel knows. Teams of `lanes` consecutive work-items take `entries` entries at a time, whose
 loads are all in flight, each lane `items` adjacent values of a row at a time. If `by_rows` a team takes a row of the pattern, and
 has the row of X in registers: on grids neighbouring teams then ask for neighbouring rows of Y at the same time. Else a work-group
 takes `span` adjacent entries, `room` at a time, whose rows and columns it notes in local memory.

@@ -5,7 +5,7 @@ A part's sum of a row that an earlier part began goes to partial[part].
 
 Kinds of parts: "staged", all entries of a part are staged; "rests", what follows a part's first `step` entries is the rest of its
 last row, of which each work-item stages one sum; "even", a part has work_group * items entries, whatever rows it cuts. Loads of
-the last two need not wait to know where a part begins and ends: "rests" loads entries of an earlier part's row, and leaves them.
+the last two need not wait to know where a part begins and ends: "rests" loads entries of an earlier part's row, and ignores them.
 
 Source        CSR-Adaptive: Greathouse and Daga, SC 2014 (CSR-Stream), and Daga and Greathouse, HiPC 2015 (its longer rows);
               the parts are made in parallel by partition.mako

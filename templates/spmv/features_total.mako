@@ -2,7 +2,7 @@
 The features of a matrix, combined from those that the work-groups of spmv/features found.
 
 Index space   a work-group to a number
-Input         features[i * groups + group]: number i of each of them; the first two are minima, the others sums
+Input         features[i * groups + group]: number i of each work-group; the first two numbers are minima, the others sums
 Output        total[i]
 Local memory  work_group * sizeof(long)
 Result        exact

@@ -4,8 +4,8 @@ row.
 
 Source        own; GraphBLAS, masked matrix-vector products
 Index space   `lanes` work-items to a row
-Inputs        columns in any order, duplicates allowed; rows may be empty; mask: a value for each row, and whether rows are
-              taken where it is not zero, or the others
+Inputs        columns in any order, duplicates allowed; rows may be empty; mask: a value for each row; takes_nonzero: whether
+              rows with a nonzero value are taken, or the others
 Local memory  none; lanes of a row exchange within a sub-group
 Result        deterministic: a row is always summed in the same order
 </%doc>

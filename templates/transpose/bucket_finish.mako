@@ -1,5 +1,5 @@
 <%doc>
-Put the entries of each bucket in order, and tell where those of each column begin: counted by column, scanned, moved. A bucket
+Put the entries of each bucket in order, and tell where each column's entries begin, by a counting sort by column. A bucket
 has 2 ** low adjacent columns, and few enough entries that they stay in a core's cache. For CPU devices.
 
 Source        a counting sort in each bucket of a radix sort by the highest digit first; own composition

@@ -10,9 +10,9 @@ Source        a pass of a radix sort by the highest digit; Satish, Harris and Ga
 Index space   a work-group for each tile of `tile` adjacent entries, `items` to a work-item
 Inputs        starts: of bucket_starts or, with `small`, of bucket_count; rows: of bucket_count; indptr has n_rows + 1 valid
               offsets
-Output        bounds: where each of `2 ** bits` buckets begins, and the end; behind them how many parts of `capacity` entries
-              those before it take, each at least one, and the sum; behind them how many runs of parts (RUN_OF) those
-              before it take, none for a bucket of up to `alone` parts, and the sum
+Output        bounds: where each of `2 ** bits` buckets begins, and the end; behind these numbers, how many parts of `capacity`
+              entries the buckets before each take, at least one each, and the sum; behind them how many runs of parts
+              (RUN_OF) the buckets before each take, none for a bucket of up to `alone` parts, and the sum
 Local memory  `pool_bytes` bytes for exchanged entries, a bucket for each, an offset for each bucket, a uint for each work-item
 Result        stable, so deterministic
 </%doc>

@@ -4,7 +4,7 @@ one work-group, longer ones by parts. Each part counts the columns of its whole 
 `small`; else it adds up what bucket_split counted.
 
 Source        the last pass of a radix sort by the highest digit first; ranks as in bucket_move
-Index space   a work-group for each part of a bucket, of `tile` entries, `items` to a work-item; those beyond do nothing
+Index space   a work-group for each part of a bucket, of `tile` entries, `items` to a work-item; further ones do nothing
 Inputs        bounds, moved: of bucket_move; starts[part * 2 ** bits + column] and of_runs, of bucket_split, for buckets of more
               parts
 Local memory  `pool_bytes` bytes for exchanged entries, a digit for each, an offset for each of `2 ** bits` columns, a uint for

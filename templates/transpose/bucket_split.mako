@@ -3,7 +3,7 @@ How many entries of a bucket of several parts lie in each of the bucket's column
 it in its run of parts; for each run, the entries of all its parts.
 
 Source        as bucket_count, a digit lower
-Index space   a work-group for each run of parts of `tile` entries; those beyond the last run do nothing
+Index space   a work-group for each run of parts of `tile` entries; work-groups beyond the last run do nothing
 Inputs        bounds, moved: of bucket_move
 Output        starts[part * 2 ** bits + column]; of_runs[run * 2 ** bits + column]
 Local memory  2 ** `bits` counters

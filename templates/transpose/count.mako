@@ -1,5 +1,5 @@
 <%doc>
-How many entries each column has, and for each entry how many of its column were counted before it: its rank.
+How many entries each column has, and each entry's rank: how many entries of the same column were counted before it.
 
 Source        the first step of SpTRANS: Ji et al., "Segmented merge", Section 4.2
 Index space   any number of work-items, which stride over the entries

@@ -5,8 +5,8 @@ a counting sort by column writes each entry to a line that is in no cache.
 Source        own
 Index space   one work-item
 Inputs        columns in any order; n is more than `window`
-Output        report[0]: the number of sampled entries, of `samples`, that have one in a column at most `distance` away among the
-              `window` entries before them
+Output        report[0]: the number of sampled entries, of `samples`, that have an entry in a column at most `distance` away among
+              the `window` entries before
 Local memory  none
 Result        exact
 </%doc>

@@ -379,7 +379,7 @@ class Elementwise(Functions):
             raise TypeError("other: booleans are not subtracted; use astype(int)")
         if needs_fp64(dtype) and not describe(self.queue.device).fp64:
             raise DtypeError(f"other: {dtype} needs double precision, which {self.queue.device.name} lacks")
-        # SciPy makes A dense first, in A's dtype, in which duplicates are summed.
+        # Before a sum or difference with a dense operand SciPy makes A dense, in A's dtype, in which duplicates are summed.
         A = canonical_of(self, self.dtype) if sign < 0 or operator == "minus" else self
         A.require_valid()
         dense = self._dense_copy(other, dtype, sign)

@@ -206,7 +206,7 @@ def _gather(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any]
 
 
 def _sum_totals(device: Device, numbers_of_groups: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """Return the entries of listed rows and the row indices out of range: sums over the two counts of each work-group."""
+    """Return the numbers of entries of listed rows and of row indices out of range: sums of the work-groups' two counts."""
     if numbers_of_groups.size <= Thresholds.of(device).few_numbers:  # NumPy takes microseconds to begin a sum
         numbers = numbers_of_groups.tolist()
         return sum(numbers[::2]), sum(numbers[1::2])

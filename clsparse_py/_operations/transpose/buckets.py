@@ -211,7 +211,7 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
 @kernels
 def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
     """Yield examples of bucket kernels: of two steps that move values, and of one step that moves positions."""
-    # Lanes without an instruction that finds equal digits share counters by eight: fewer entries fit local memory.
+    # Lanes of a device without an instruction that finds equal digits share counters by eight: fewer entries fit local memory.
     has_large_groups = device.portability.match == "ptx" and device.max_work_group >= 512
     group, items, bits = (512, 8, 9) if has_large_groups else (min(64, device.max_work_group), 4, 6)
     shape = Shape(group, items, group, items, bits)
