@@ -5,8 +5,8 @@ Insert new entries into a matrix in canonical format. Phase "new": put new entri
 Source        own
 Index space   work-items that stride over places, entries or offsets, or take adjacent ones: `spread` says which
 Inputs        phase "new": keys, numbers, values, belongs as of locate.mako; places: n + 1, how many new entries come before
-              each place; a place is a new entry if the next number is larger. Phase "entries": n_new new entries, and before which entry each
-              belongs, ascending. Phase "rows": their keys
+              each place; a place is a new entry if the next number is larger. Phase "entries": n_new new entries, and before
+              which entry each belongs, ascending. Phase "rows": the keys of new entries
 Local memory  none
 Result        exact
 </%doc>

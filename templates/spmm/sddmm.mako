@@ -1,8 +1,8 @@
 <%doc>
 values[e] = X[row] . Y[column] for each entry e of a pattern: a product of dense matrices, at the places of a sparse one. A
 work-group takes adjacent entries, as rows that follow one another share columns. `lanes` consecutive work-items take `entries`
-entries at a time, and each work-item `items` adjacent values of the rows; entries of one row of X share the loads of that row. The
-row of a work-group's first entry is searched for among all rows, the row of a later entry from the row of the entry before.
+entries at a time, and each work-item `items` adjacent values of the rows; entries of one row of X share the loads of that row.
+The row of a work-group's first entry is searched for among all rows, the row of a later entry from the row of the entry before.
 
 Source        own; sampled dense-dense matrix multiplication
 Index space   teams of lanes; a work-group has `span` entries

@@ -222,7 +222,7 @@ class _Ranking(RanksTiles, Moving):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of a bucket kernel for a smaller work-group; None if tile or sums of small matrices do not fit."""
+        """Return the parameters of a bucket kernel for a smaller work-group; None if its tile or sums of buckets do not fit."""
         record = super().within(work_group, lane_width)
         return None if record is None or (self.small and record.work_group < 1 << self.bits) else record
 
