@@ -128,7 +128,7 @@ def _combine_by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator:
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     index, queue, n_rows = a_indptr.dtype, chain.queue, indptr.size - 1
     n_places = n_rows + a_indices.size + b_indices.size
-    # If there are few tiles, a work-group finds its tile and adds up the results of earlier tiles, which saves three launches.
+    # If tiles of places are few, a work-group finds its own and adds up earlier tiles' counts, which saves three launches.
     limits = Thresholds.of(chain.device)
     has_few_places = n_places <= chain.device.compute_units * limits.max_few_places
     kind = operator, index, a_data.dtype, b_data.dtype, has_few_places, limits.tile_group, limits.tile_span

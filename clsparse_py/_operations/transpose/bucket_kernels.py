@@ -24,9 +24,9 @@ _UNROLL = 8
 _ROW_UNROLL = 4
 #: Least number of a bucket's parts in a run of parts, whose columns one work-group counts: few counts are left to add up.
 RUN = 8
-#: Greatest number of runs of parts in a bucket of columns.
+#: Greatest number of runs of parts (work-groups that count columns) in a bucket of columns.
 _MAX_RUNS = 64
-#: Greatest number of parts of a bucket of columns for which each part counts the whole bucket's columns, without runs.
+#: Greatest number of parts of a bucket of columns for which each part counts the whole bucket's columns, without runs of parts.
 ALONE = 3
 #: Number of adjacent buckets whose counts a work-group of the kernel bucket_starts scans, to read whole memory sectors.
 _ADJACENT = 16

@@ -142,7 +142,7 @@ def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, in
     starts = None if small else BucketStarts(min(Thresholds.of(device).starts_group, device.max_work_group), index, bits)
     if last:
         return Kernels(count, move, starts, None, None)
-    # On GPUs a work-group with nothing to do ends at once; on CPU devices a return before a barrier is not trusted.
+    # On GPUs a bucket kernel's work-group with nothing to do ends at once; on CPU devices a return before a barrier is unsafe.
     skips = portability.match == "ptx"
     moved_bytes = value_bytes or np.dtype(index).itemsize
     order = BucketOrder(shape.order_group, index, moved_bytes, portability, low, shape.order_items, word, small)
