@@ -241,7 +241,7 @@ class Builder:
         if isinstance(record, Chunked):
             _launch(self.recorder, built, n_parts, index(n_parts), index(inspected.features.nnz), rows, entries, *structure)
         elif isinstance(record, Adaptive):
-            # If rows weigh nothing in the cut of A, parts begin at multiples of the step or behind a row's rest: loads need not wait.
+            # If rows weigh nothing in A's cut, parts begin at multiples of the step or behind a row's rest: loads need not wait.
             steps = (np.uint32(0 if row_weight else step),) if record.parts == "rests" else ()
             _launch(
                 self.recorder,
