@@ -171,7 +171,7 @@ def _aggregate_own_nodes(level: Level, theta: float) -> Aggregates | None:
 
 
 def _select_strong(level: Level, local: Matrix, remote: Matrix, theta: float) -> tuple[Matrix, Matrix]:
-    """Return the strong entries of a rank's nodes in its own and in other ranks' columns, whose diagonal entries are fetched."""
+    """Return the strong entries of a rank's rows (large beside the diagonal): in its own columns, and in other ranks' columns."""
     A, block = level.A, level.blocksize
     queue, n = A.queue, local.shape[0]
     diagonal = copy_to_host(door()(diagonal_on_device)(local), queue)

@@ -74,7 +74,7 @@ class CutRows:
 def list_cut_rows(
     queue: cl.CommandQueue, index: np.dtype[Any], rows: np.ndarray[Any, Any], pieces: np.ndarray[Any, Any], many: int
 ) -> CutRows:
-    """Return the rows that are cut into pieces, for a structure whose numbers are of dtype ``index``.
+    """Return the rows of a matrix that several parts share, on the device: each row, and its first and last later piece.
 
     Parameters
     ----------

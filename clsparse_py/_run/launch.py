@@ -30,7 +30,7 @@ __all__ = ["Chain", "enqueue_copy", "enqueue_fill", "needs_no_events", "spread"]
 
 #: The fill pattern that sets counters, numbers of 32 bits, to zero.
 _ZERO = np.zeros((), np.uint32)
-#: Number of counters in each array of zeros that is kept for the kernels of a queue.
+#: Length of each array of uint32 zeros that is kept for a queue; kernels gather totals, counts and maxima there by atomics.
 _COUNTERS = 1024
 
 

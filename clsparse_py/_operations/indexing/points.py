@@ -48,7 +48,7 @@ class Spread:
         return *numbers, unused if self.listed is None else self.listed.positions
 
     def on_host(self, shape: tuple[int, int], queue: cl.CommandQueue) -> np.ndarray[Any, Any]:
-        """Return the positions of all places along an axis, row by row, as a NumPy array."""
+        """Return the row or column numbers, by the axis, of all entries that an index selects, as a NumPy array, row by row."""
         rows, columns = np.ogrid[: shape[0], : shape[1]]
         positions: np.ndarray[Any, Any] = (self.begin + rows * self.by_row + columns * self.by_column).ravel()
         return positions if self.listed is None else copy_to_host(self.listed.positions, queue)[positions]

@@ -241,7 +241,8 @@ class Builder:
         if isinstance(record, Chunked):
             _launch(self.recorder, built, n_parts, index(n_parts), index(inspected.features.nnz), rows, entries, *structure)
         elif isinstance(record, Adaptive):
-            # If rows weigh nothing in A's cut, parts begin at multiples of the step or behind a row's rest: loads need not wait.
+            # Parts "rests": if rows have no weight, loads of part p begin at entry p * step, without a read of `part_entry`.
+            # A step of 0 tells the kernel that rows have a weight, so that it reads `part_entry` first.
             steps = (np.uint32(0 if row_weight else step),) if record.parts == "rests" else ()
             _launch(
                 self.recorder,

@@ -50,7 +50,7 @@ def read_speed(device: cl.Device) -> float | None:
 
 
 def _parse_speed(content: bytes) -> float:
-    """Return the speed, in bytes a second, that a file of the cache holds."""
+    """Return the bytes a second that SpMV moves on a device, from the content of a file of the cache."""
     speed = float(json.loads(content))
     if not 0 < speed < float("inf"):
         raise ValueError("a speed is positive")

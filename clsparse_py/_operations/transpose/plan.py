@@ -125,7 +125,7 @@ def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tupl
     why_not: dict[str, str] = {}
     pattern, method_taken = attempt(chain, A, valued, to_values, ruling.value, why_not, method)
     if pattern.indices is A.indices:
-        # A result that shares A's structure need not wait for the arrays of A.
+        # If the transposed shares A's indptr and indices, values alone were written: later commands on A's arrays need not wait.
         chain.finish(to_values)
     else:
         chain.finish(to_values, pattern.indptr, pattern.indices)
