@@ -28,7 +28,7 @@ uint8 eight_columns(global uint *columns, const uint block, const uint n)
     return column;
 }
 
-// Return the bit of each of eight columns before n: bit number `smaller`, the number of smaller columns, duplicates counted.
+// Return a word for each of eight columns with one bit set: the bit whose number is that of smaller columns, duplicates counted.
 uint8 eight_bits(const uint8 smaller, const uint block, const uint n)
 {
     return ((uint8)(1) << smaller) & as_uint8(LANES_8 + 8 * block < n);

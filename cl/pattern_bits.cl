@@ -5,7 +5,7 @@
 // put_pattern(bits, first, indptr, indices, n_rows, n_words): stores the pattern of a matrix in canonical format in bits.
 //     For each word of the pattern that has entries, put_pattern stores the first of these entries in first.
 //     put_pattern has barriers, so the whole work-group has to call it.
-// place_in(bits, first, column): the position of the entry at a column of a word in which the bit of the column is set.
+// place_in(bits, first, column): the position in the matrix's arrays of the entry at bit `column` of a word of the pattern.
 // scan_words(bits, first, box, n): first[i] becomes the number of bits set before word i, and first[n] that of all n words.
 //     scan_words has barriers, so the whole work-group has to call it; n is at most PATTERN_WORDS.
 // word_with(first, n, i): the word that has set bit number i of a pattern.

@@ -241,7 +241,7 @@ def _source(arguments: argparse.Namespace) -> int:
 def _warmup(arguments: argparse.Namespace) -> int:
     """Run ``clsparse warmup``: build the kernels that products are likely to need, after refusals are forgotten if asked."""
     if arguments.retry:
-        # Refusals are forgotten before the device is chosen, as the choice may pass over a device for a refusal.
+        # Compilers' refusals of kernels are forgotten first, as the choice of the device may pass over a device for a refusal.
         forgotten = sum(refusals.forget(programs.identity(device)) for device in devices())
         print(f"{forgotten} refusals forgotten")
     device = find_device(arguments.device)

@@ -156,7 +156,7 @@ ${spans.add_pieces(ahead, " " * 8, f"left_out = left_out || !{insert.replace('in
     }
 % if symbolic:
 % if slots < products:
-    // n_new packs two counts into one word, so that one scan sums both: low 16 bits, new columns (at most 2^15); high, full tables.
+    // n_new packs two counts, which one scan sums: new columns in the low 16 bits (at most 2^15), lanes with a full table above.
     n_new |= (uint)left_out << 16;
     n_new += team_scan(box, n_new);
     n_new = n_new >> 16 ? UINT_MAX : n_new;

@@ -49,7 +49,7 @@ class _OfExtremes(WithValues):
     @classmethod
     @override
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
-        """Return the usual fields of an example record: the reduction "maximum", with booleans as bytes."""
+        """Return the fields that examples of these kernels' parameters share: the operation "maximum", and booleans as bytes."""
         dtype = "uint8" if arithmetic.a == "bool" else arithmetic.a
         return {**super().usual(device, arithmetic), "dtype": dtype, "operation": "maximum"}
 

@@ -374,7 +374,7 @@ def _read_theta(option: Any) -> float:
 
 
 def _read_omegas(option: Any) -> tuple[float, ...]:
-    """Return the gains of the steps that smooth prolongators, from a user's ``smooth``."""
+    """Return omega, the factor of a Jacobi step, for each step that smooths prolongators, from the user's option ``smooth``."""
     name, options = unpack(option)
     if name not in ("jacobi", None):
         raise ValueError(f"smooth: must be 'jacobi' or None, is {name!r}")
