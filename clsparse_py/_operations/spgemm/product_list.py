@@ -193,7 +193,7 @@ def make_product_list(
 def _sort_products(
     chain: Chain, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Sort the products of A @ B by their entry of C; return each A entry's first product, the order, and where C's entries begin.
+    """Sort the products of A @ B by entry of C; return each A entry's first product, the order, and where C's entries begin.
 
     The number of a product is its place in the order of A's entries.
     """

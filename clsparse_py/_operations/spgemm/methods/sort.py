@@ -160,7 +160,7 @@ class Sort(Team):
 
     @override
     def adapt(self, product: Product, entries: int | None = None) -> Self:
-        """Return the sorting accumulator with the product's number of columns, which decides between sort words of 4 and 8 bytes."""
+        """Return the sorting accumulator with the product's number of columns, which decides if sort words have 4 or 8 bytes."""
         return replace(self, columns=self.columns or product.shape[1])
 
     @override
