@@ -228,7 +228,7 @@ class Adaptive(_Staging):
         return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     def with_room(self, longest_rest: int) -> Adaptive:
-        """Return CSR-Adaptive's parameters with parts "rests" if a part's last row has many more entries; else these parameters."""
+        """Return CSR-Adaptive's parameters with parts "rests" if the last row of a part has many more entries, or these."""
         return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
 
     @property
