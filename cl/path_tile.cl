@@ -19,7 +19,7 @@ void path_rows(
 {
     const uint side = get_local_id(0) / SEARCHERS, lane = get_local_id(0) - side * SEARCHERS;
     const ulong target = side == 0 ? begin : end;
-    // Both searches for a number of rows: rows below `low` are known to stand before the target on the path, from `high` on not to.
+    // Search of the number of rows: those below `low` are known to stand before the target on the path, those from `high` not to.
     I low_0 = 0, high_0 = n_rows, low_1 = 0, high_1 = n_rows;
     for (uint step = 0; step < SEARCH_STEPS; ++step) {
         const I width_0 = (high_0 - low_0) / SEARCHERS + 1, width_1 = (high_1 - low_1) / SEARCHERS + 1;
