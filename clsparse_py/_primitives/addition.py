@@ -46,7 +46,7 @@ class Addition(Parameters):
 
     @cached_property
     def total(self) -> str:
-        """NumPy's name of the dtype in which a kernel adds values up: that of the sums, or an integer of 32 bits if smaller.
+        """NumPy's name of the dtype in which a kernel adds values up: the sums' dtype, or 32-bit integers for a smaller one.
 
         Bits beyond the sums' dtype are dropped at the end; compilers err in kernels on bytes (quirk 29).
         """
@@ -60,7 +60,7 @@ class Addition(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of a kernel's name that tells the parameters of its record's own class, such as ``n15_``."""
+        """The part of a kernel's name that tells the fields that its record's class adds to this base, such as ``n15_``."""
         return ""
 
     @property
@@ -93,7 +93,7 @@ class Addition(Parameters):
         if self.operation.endswith("plus"):
             return [f"#define ZERO ((T)({'0' if self.operation == 'plus' else '-0.0f'}))", "#define ADD(a, b) ((a) + (b))"]
         return [
-            # The identity is that of the sums' dtype, whose array also holds partial sums: that of a larger dtype does not fit.
+            # The identity of a minimum or maximum is of the sums' dtype: that of a larger dtype does not fit in arrays of sums.
             f"#define ZERO ((T)({extreme_of_none(self.operation, np.dtype(self.target))}))",
             f"T add(const T a, const T b) {{ return {extreme(self.operation, total)}; }}",
             "#define ADD(a, b) add(a, b)",

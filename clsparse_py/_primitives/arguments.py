@@ -180,7 +180,7 @@ def prepare_values(
 
 
 def prepare_elements(queue: cl.CommandQueue, keys: cl_array.Array, values: cl_array.Array | None) -> tuple[cl_array.Array, ...]:
-    """Return the arrays of keys and, if there are any, of values as kernels take arrays: contiguous, and first in their buffers.
+    """Return the arrays of keys and, if there are any, of values for kernels: each contiguous from the start of its buffer.
 
     `find_queue` checked both arrays before.
     """
@@ -320,7 +320,7 @@ def _check_output(chain: Chain, name: str, out: Any, n: int, dtype: np.dtype[Any
 
 
 def split_outputs(out: Any, second: bool) -> tuple[Any, Any]:
-    """Return the argument ``out`` of a primitive as two output arrays, of keys and of values; ``second``: there are values.
+    """Return the argument ``out`` of a primitive as two output arrays: of keys and, if ``second`` says so, of values (else None).
 
     Raises
     ------

@@ -55,7 +55,7 @@ class MergeTiles(OfElements):
 
     @classmethod
     def legal(cls, device: Device, index: str, runs: Runs, elements: Elements, work_group: int) -> MergeTiles:
-        """Return the record of the kernel that merges tiles and fits in local memory, through which values go if possible.
+        """Return the record of the kernel that merges sorted runs by tiles; values go through local memory if they fit there.
 
         Tiles of a legal shape do fit.
         """

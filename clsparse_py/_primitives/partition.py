@@ -83,7 +83,7 @@ def enqueue_partition(
 def enqueue_parts(
     chain: Chain, indptr: cl_array.Array, n_rows: int, n: int, step: int, *, slack: int = 0, work_group: int = 64
 ) -> tuple[int, cl_array.Array, cl_array.Array]:
-    """Enqueue the cut of a matrix into parts of ``step`` rows and entries; return their number, first rows and first entries.
+    """Enqueue the cut of a matrix into parts of ``step`` rows and entries; return the parts' number, first rows, first entries.
 
     A cut inside a row moves to the row's end if that is at most ``slack`` entries on.
     """
@@ -115,7 +115,7 @@ class OfPath(OfStructure):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record of the kernel for a smaller work-group, a power of two; None if that is too small for a tile."""
+        """Return the kernel's record of parameters for a smaller work-group, a power of two; None if too small for a tile."""
         return replace(self, work_group=_power_of_two(work_group)) if work_group >= _LEAST else None
 
     @override

@@ -29,14 +29,14 @@ __all__ = [
 
 #: Most bytes of a tile's entries that a radix sort exchanges through local memory at once; larger tiles go in parts.
 EXCHANGED = 1 << 15
-#: Prefetch distance of a radix sort on CPU devices: entries from the moved entry to the entry whose target is prefetched.
+#: Prefetch distance of a radix sort on CPU devices: how many entries ahead of the moved entry targets are prefetched.
 AHEAD = 48
 #: Digit counts, of adjacent tiles, that a work-item of the kernel `RadixStarts` adds up at a time.
 _COUNTS = 4
 
 
 def _define_types(index: str, value_bytes: int) -> str:
-    """Return lines of OpenCL C: the type I of positions and, unless ``value_bytes`` is 0, the type V of values."""
+    """Return a radix sort's lines of OpenCL C: the type I of positions and, unless ``value_bytes`` is 0, the type V of values."""
     value = f"\ntypedef {MOVED_TYPES[value_bytes]} V;" if value_bytes else ""
     return f"typedef {OPENCL_TYPES[index]} I;  // {index}: positions, offsets, items{value}"
 
@@ -153,7 +153,7 @@ class RanksTiles(Parameters):
 
     @property
     def match_width(self) -> int:
-        """Number of lanes that compare the digits of their entries at once."""
+        """Number of lanes of a radix sort's kernel that compare the digits of their entries at once."""
         if self.portability.match == "ptx" and self.work_group % 32 == 0:
             return 32
         return min(8, self.work_group & -self.work_group)
@@ -169,7 +169,7 @@ class RanksTiles(Parameters):
         """Bytes of local memory that the steps of a radix sort's kernel use one after another."""
 
     def parts(self, size: int) -> int:
-        """Return the number of equal parts, a power of two, in which a tile of entries of ``size`` bytes is exchanged."""
+        """Return the number of parts, a power of two, in which a tile of entries of ``size`` bytes goes through local memory."""
         return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length() if size else 1
 
     @property
@@ -180,7 +180,7 @@ class RanksTiles(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record of the kernel for a smaller work-group, whose tile keeps its size; None if there is none."""
+        """Return the kernel's record for a smaller work-group, whose tile keeps its size; None if no size divides the tile."""
         # The size of a tile stays the same: all kernels of a pass of the radix sort have to agree on that size.
         group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
         if not group:
@@ -250,7 +250,7 @@ class RadixScatter(RanksTiles):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory that a work-group takes to put a tile in order by a digit and to move its entries."""
+        """Bytes of local memory that a work-group takes to put a radix sort's tile in order by a digit and move the entries."""
         return self.pool_bytes + (np.dtype(self.index).itemsize + 2 << self.bits) + 4 * self.work_group + 16
 
     @property

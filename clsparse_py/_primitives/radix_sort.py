@@ -75,7 +75,7 @@ class Shape:
         if not device.lanes_are_loops:
             # Tiles of a radix sort are as large as their digit counters allow: more entries of a digit leave side by side.
             return tuple(cls(False, min(group, device.max_work_group), 16, most, 0) for group in (512, 256))
-        # A pass has a few digit counters to an entry at most: to scan more counters takes longer than another pass.
+        # A radix sort's pass has few digit counters per entry: to scan more counters takes longer than another pass.
         bits = min(max((8 * n // device.compute_units).bit_length(), 8), most)
         return (cls(True, 1, 1, bits, device.compute_units),)
 
@@ -109,7 +109,7 @@ class Shape:
         if device.is_plain:
             return replace(self, chunked=True, work_group=1, items=1, chunks=device.compute_units)
         group = min(self.work_group, device.max_work_group)
-        # The bits of a digit are reduced first, down to a number that makes few passes; then the entries to a work-item.
+        # To fit local memory, the bits of a radix sort's digit are reduced first (8 at least), then the entries to a work-item.
         # Each pass of the radix sort writes words; the last pass writes items of the index type.
         widest_result = f"uint{8 * max(word_bytes, np.dtype(index).itemsize)}"
         widest = (
@@ -121,7 +121,7 @@ class Shape:
         )  # fmt: skip
 
         def needed(record: RadixScatter) -> int:
-            """Return the bytes of local memory that a record's kernel takes; for an illegal record, more than any device has."""
+            """Return the bytes of local memory that a record's scattering kernel takes; if illegal, more than any device has."""
             return record.local_memory if record.tile < 1 << 15 and record.divides else sys.maxsize
 
         fitted = device.fitting(widest, needed, RESERVED)
@@ -425,7 +425,7 @@ def enqueue_radix_sort(
         """Return scratch arrays for the keys and the values that a pass of the radix sort writes."""
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
 
-    # Passes that overwrite their input alternate between two arrays, so that the last pass ends in the array of results.
+    # Passes of a radix sort that overwrite their input alternate between two arrays; the last pass writes the array of results.
     alternate = None if not overwrites else results if len(digits) % 2 else allocate_pass()
     # All kernels of the radix sort are built before a pass overwrites its input.
     passes: list[Callable[[], None]] = []

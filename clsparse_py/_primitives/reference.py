@@ -99,7 +99,7 @@ def segmented_sort(segment_ptr: Array, keys: Array, values: Array | None = None)
 
 
 def _merge(keys: Array, a: Array, b: Array) -> Array:
-    """Return the positions of two sorted sub-segments' keys after their merge; of equal keys those of ``a`` come first."""
+    """Return the positions of two sorted sub-segments' keys in merged order; of equal keys those of ``a`` come first."""
     merged = np.empty(a.size + b.size, np.int64)
     i = j = 0
     for k in range(merged.size):

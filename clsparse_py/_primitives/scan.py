@@ -232,7 +232,7 @@ def count_chunks(device: Device, n: int) -> int:
 
 
 def choose_summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
-    """Return the size of the tiles of entries whose sums a scan to ``n_target`` results can be given; 0 if it takes no sums."""
+    """Return the size of the tiles whose sums a scan to ``n_target`` results takes if the caller has them; 0 if it takes none."""
     if device.lanes_are_loops or n_target <= Thresholds.of(device).max_one_tile:
         return 0
     record = legal_tiles(device, name_of(source), name_of(target), False, None)

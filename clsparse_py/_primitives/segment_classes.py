@@ -32,12 +32,12 @@ __all__ = [
     "inspect_segments",
 ]
 
-#: Names of the totals that kernels count beside the segments of each length class, if sorted runs are given (True) or not.
+#: Names of the totals that a segmented sort counts beside segments by length class, if sorted runs are given (True) or not.
 _TOTALS = {
     True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
     False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
 }
-#: Names of the totals about segments that are the largest count of all work-groups, not the sum of the counts.
+#: Names of the totals (numbers of merge rounds) that are the largest count of all work-groups, not the sum of the counts.
 _MAXIMA = ("rounds", "max_rounds")
 #: Names of the pointer arrays whose first and last entries the host reads from the plan, an array of numbers on the device.
 _ENDS = ("bounds", "segment_ptr", "run_ptr")
@@ -97,7 +97,7 @@ class SegmentClasses(OfRuns):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells the step and the segments that a work-group sorts at once, by class."""
+        """The part of the kernel's name for the step and the number of segments of each length class that a work-group sorts."""
         return f"{self.step}_{'_'.join(map(str, (*self.teams, self.first_bins)))}_"
 
     @override
@@ -203,7 +203,7 @@ def inspect_segments(
     n_runs = 0 if run_ptr is None else run_ptr.size - 1
     arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
     run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
-    # A blocking read of the plan takes less time than a wait for an event, but runs after all commands enqueued before it.
+    # A blocking read of the plan (numbers about segments) takes less time than an event's, but runs after earlier commands.
     read_plan = (
         functools.partial(chain.read, plan, record.lists_at)
         if n <= Thresholds.of(chain.device).max_read_at_once

@@ -175,7 +175,7 @@ class SegmentSums(OfSegments):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells whether segments are whole, and the unrolling, such as ``whole_u4_int32_``."""
+        """The part of the kernel's name for whole or cut segments and for the unrolling of loops, such as ``whole_u4_int32_``."""
         return f"{'whole' if self.whole else f'n{self.items}'}_u{self.unroll}_{super().shape_name}"
 
     @classmethod
@@ -221,7 +221,7 @@ class AddPartials(Addition):
 
     @classmethod
     def of(cls, device: Device, sums: SegmentSums) -> AddPartials:
-        """Return the record of the kernel that adds the sums of later parts to the sum of a segment that began in a part."""
+        """Return the record of the kernel that adds later parts' sums to the sum of a segment that began in an earlier part."""
         group = min(sums.work_group, Thresholds.of(device).summing_group)
         return cls(group, sums.total, sums.target, sums.portability.at_most(group), operation=sums.operation)
 
@@ -289,7 +289,7 @@ def _make_chunked(
     inclusive: bool,
     operation: str = "plus",
 ) -> tuple[SegmentedChunks, SegmentedChunks]:
-    """Return the records of the two kernels of a segmented sum or scan on CPU devices, where a work-item takes a part."""
+    """Return the records of the two kernels of a segmented sum or scan on CPU devices: a work-item takes part of the segments."""
     kinds = source, target, device.portability.at_most(1), index
     first, second = (SegmentedChunks(work_group or 1, *kinds, step, inclusive, operation=operation) for step in steps)
     return first, second
@@ -391,7 +391,7 @@ def enqueue_segmented_scan(
 def _enqueue_cuts(
     chain: Chain, tiles: SegmentedTiles, segment_ptr: cl_array.Array, n_segments: int, n: int
 ) -> tuple[int, cl_array.Array]:
-    """Enqueue the cutting of segments into parts of equal weight; return the number of parts, and the array of first segments."""
+    """Enqueue the cutting of segments into parts of equal weight; return the number of parts, and the parts' first segments."""
     n_parts = -(-(n + n_segments) // tiles.tile)
     cuts = chain.scratch(n_parts + 1, np.uint64)
     built, record = chain.build(CutSegments(tiles.work_group, tiles.index))

@@ -36,7 +36,7 @@ __all__ = ["ALGORITHMS", "SORT_ROUNDS", "Algorithm", "MergePairs", "MergeUnsorte
 
 #: Names of the algorithms of segmented merge.
 Algorithm = Literal["serial", "simple", "balanced"]
-#: The algorithms of segmented merge, in the order of the paper.
+#: The algorithms of segmented merge, in the order of the paper that describes segmented merge.
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 #: Merge rounds that take as long as sorting a tile. CPU devices sort no tiles: a round of sorting takes as long as a merge round.
@@ -213,7 +213,7 @@ def enqueue_segmented_merge(
     falls = _count_falls(chain, pointers[1], x[0], n, runs, elements) if check else None
 
     def accept(totals: Totals) -> None:
-        """Raise an error if pointers to sub-segments or to keys decrease or go too far, or keys descend in a sub-segment."""
+        """Raise an error if pointers to sub-segments or to keys decrease or go too far, or keys descend inside a sub-segment."""
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.segment_ptr, n_runs, "the number of sub-segments")
         arguments.require_pointers("subsegment_ptr", totals.runs_decrease, *totals.run_ptr, n, "the length of keys")
         fallen = 0 if falls is None else int(falls().sum())

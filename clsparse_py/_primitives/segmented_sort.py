@@ -92,7 +92,7 @@ class SortNetwork(OfElements):
 
     @property
     def packed(self) -> bool:
-        """Whether a word that is sorted holds a key and, in the lower bits, the key's position, by which its value is moved."""
+        """Whether a sorted word of 64 bits holds a key and, in its lower bits, the key's position, by which a value is moved."""
         return self.elements.value_bytes > 0 and self.elements.key_bytes == 4
 
     @property
@@ -102,12 +102,12 @@ class SortNetwork(OfElements):
 
     @property
     def word(self) -> str:
-        """NumPy's name of the type of the words that are sorted."""
+        """NumPy's name of the type of the words (keys, or keys with positions) that a sorting network sorts."""
         return "uint64" if self.packed or self.elements.key_bytes == 8 else "uint32"
 
     @property
     def box(self) -> int:
-        """Number of words in local memory: one for each sorted element, and one for each lane so that lanes meet in no bank."""
+        """Number of a work-group's words in local memory: one for each element, and one for each lane against bank conflicts."""
         return self.work_group * (self.registers + 1)
 
     @property
@@ -145,7 +145,7 @@ class SortNetwork(OfElements):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record of the kernel for a smaller work-group, with more elements to a lane; None if these are too many."""
+        """Return the sorting kernel's record for a smaller work-group, with more elements to a lane; None if that is too many."""
         if work_group < 1:
             return None
         group = 1 << work_group.bit_length() - 1
@@ -205,7 +205,7 @@ def enqueue_serial(
 
 def _bound_groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
     """Return an upper bound of the work-groups of a kernel that sorts segments of more than ``shorter`` elements."""
-    # Lanes that sort are bounded by the lengths of segments, which exceed the bin before; in the first bin, by their number.
+    # The lanes that sort are bounded by the lengths of segments in their bin (length class), and by the number of segments.
     by_number = n_segments * record.lanes
     steps = [
         longest / shorter_bin for shorter_bin, longest in zip((shorter, *record.bins), record.bins, strict=False) if shorter_bin

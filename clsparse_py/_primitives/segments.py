@@ -23,11 +23,11 @@ __all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "Elements", "OfElements", "OfRuns"
 
 #: Elements in the registers of a lane that sorts short segments.
 FEW_REGISTERS = 4
-#: Greatest length of a segment that counts as short by default, in elements.
+#: Greatest length of a segment that a segmented sort counts as short by default, in elements.
 _SHORT = 128
 #: Greatest length of a segment in the first length class (bin) of short segments, in elements.
 _SHORTEST_BIN = 8
-#: Elements of a block that a work-item of a CPU device sorts by insertion, by default.
+#: Elements of a block (a piece of a segment) that a work-item of a CPU device sorts by insertion, by default.
 BLOCK = 24
 #: A number of merge rounds above that of any segment: as `Runs.sort_rounds`, given runs are never sorted anew.
 NEVER = 64
@@ -90,7 +90,7 @@ class Runs:
 
     @property
     def name(self) -> str:
-        """The part of a kernel's name that tells whether sorted runs are given or made, and the elements of a tile."""
+        """The part of a kernel's name that tells whether a segment's sorted runs are given or made, and the length of a tile."""
         return f"{'given' if self.given else 'made'}_t{self.tile}{f's{self.sort_rounds}' if self.given else ''}"
 
     @property
@@ -320,5 +320,5 @@ class Segments:
 
     @property
     def index(self) -> str:
-        """NumPy's name of the dtype of the pointers to segments."""
+        """NumPy's name of the dtype of the pointers to segments of keys."""
         return name_of(self.bounds.dtype)

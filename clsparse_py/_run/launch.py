@@ -107,7 +107,7 @@ def enqueue_copy(
 
 
 def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known_event: cl.Event | None = None) -> Arena | None:
-    """Return the arena (memory) of a queue if its order is all that commands on these arrays have to keep; None if events matter.
+    """Return a queue's arena (memory) if the order of the queue suffices for commands on these arrays; None if events matter.
 
     Also None if memory is counted. It serves calls of one or two launches: making a `Chain` takes half as long as a launch.
     ``known_event`` is an event of the queue.
@@ -179,7 +179,7 @@ class Chain:
         return None if self.events else self._wait_for
 
     def _add(self, event: cl.Event) -> None:
-        """Add the event of a command to the chain's events, and note its use of memory of other queues."""
+        """Add the event of a command to the chain's events, and note the command's use of memory of other queues."""
         self.events.append(event)
         if self._noted:
             note_use(self.queue, self._noted, event)
@@ -237,7 +237,7 @@ class Chain:
             programs.build_together(self._context, self._cl_device, group, make)
 
     def worked_out(self, key: Hashable, work_out: Callable[[], _Value]) -> _Value:
-        """Return the result of the function ``work_out``, which is called once for all chains on a device and kept."""
+        """Return the result of the function ``work_out``: called once for a ``key`` and a device, and kept for later chains."""
         return programs.worked_out(self._context, self._cl_device, key, work_out)
 
     def launch(self, built: Built, groups: int, *arguments: Any) -> None:

@@ -195,7 +195,7 @@ class Tape(Recorder):
         self._is_whole, self._n_reads = True, 0
 
     def take(self, name: str, array: cl_array.Array) -> None:
-        """Give the memory of a result array the recording's slot of that result's name, which a replay fills anew."""
+        """Let a slot of the recording stand for the memory of a result array of this name: a replay puts a new array there."""
         if array.base_data is not None:
             self._slots[id(array.base_data)] = self._places[name]
             self._taken.append(array.base_data)  # kept, so that no other object has the same `id`
@@ -412,7 +412,7 @@ class Bound:
         The kernel, the work-groups and the arguments of a launch; memory stands for arrays.
     """
 
-    # The tuple of launches is empty until their kernel objects are made.
+    # The tuple of bound launches is empty until their kernel objects are made.
     _launches: tuple[tuple[Built, int, Sequence[Any]], ...] = ()
 
     def __init__(self, queue: cl.CommandQueue, *launches: tuple[Built, int, Sequence[Any]]) -> None:
@@ -432,7 +432,7 @@ class Bound:
         return event
 
     def set(self, place: int, value: np.generic) -> None:
-        """Set the kernel argument at one place, in all bound launches, to another number from now on.
+        """Set the kernel argument of index ``place``, in all bound launches, to another number from now on.
 
         Making other kernel objects would take a hundred times as long.
         """

@@ -49,7 +49,7 @@ class _Lent(np.ndarray):
     def __del__(self) -> None:
         if self.queue is not None and not fork_guard.forked:
             self.queue.finish()
-            # The lock of the noted uses is not taken: this thread may have it, as the garbage collector comes at any time.
+            # The lock of the noted uses of memory is not taken: the garbage collector may come while this thread has that lock.
             for event in list(self.uses.get(self.pointer, {}).values()):
                 event.wait()
 
@@ -101,7 +101,7 @@ def copy_to_device(queue: cl.CommandQueue, purpose: str, values: np.ndarray[Any,
 
 
 def allocate_result(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:
-    """Return a device array without values yet, for a result whose values `on_host` brings to a C-contiguous host array."""
+    """Return a device array without values yet, for a result that `on_host` brings to the C-contiguous NumPy array ``host``."""
     if works_in_place(queue, host):
         return from_host(queue, host, copy=False)
     return allocate(queue, "the result", host.shape, host.dtype)
@@ -163,10 +163,10 @@ def copy_to_host(array: cl_array.Array, queue: cl.CommandQueue | None = None) ->
 
 
 def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Wait for a device array that `from_host` made from ``host`` without a copy, and return ``host`` with its values."""
+    """Wait for a device array of `allocate_result`, and return the NumPy array ``host`` with the device array's values."""
     if not host.size:
         return host
-    # The array has a queue and a buffer from `from_host`, which PyOpenCL's types leave open.
+    # An array of `allocate_result` has a queue and a buffer, which PyOpenCL's types leave open.
     queue: Any = array.queue
     buffer: Any = array.base_data
     if works_in_place(queue, host):
