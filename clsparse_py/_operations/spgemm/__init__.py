@@ -215,7 +215,7 @@ def spgemm_plan(
     structural: bool = True,
     accum: Accumulation | None = None,
 ) -> SpgemmPlan[MatrixT] | MaskedPlan[MatrixT]:
-    """Plan the product of two structures for any values: find the structure of C, and share its rows out among methods.
+    """Plan the sparse product C = A @ B for any values: find the structure of C, and share its rows out among methods.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def spgemm_plan(
 
 
 def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
-    """Return a plan of ``A @ B`` and that product, in the time of the product alone: C may be allocated by any upper bound."""
+    """Return a plan of C = A @ B for any values, and C itself, in the time of C alone; the workspace may hold C uncounted."""
     request = Request(allow_upper_bound=True)
     A, B = _check(A, B, request)
     plan = SpgemmPlan(A, B, request, at_once=True)

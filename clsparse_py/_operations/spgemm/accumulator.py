@@ -66,12 +66,12 @@ class Product(NamedTuple):
 
     @property
     def types(self) -> KernelTypes:
-        """Types of the product's kernels in the numeric phase."""
+        """Types of operands and values in the product's kernels, in the numeric phase."""
         return self.kind.types
 
     @property
     def upper_bytes(self) -> int:
-        """Bytes of C's columns and values if no two products fell on the same entry: the upper bound."""
+        """Upper bound of the bytes of C's columns and values: as if no two intermediate products fell on the same entry."""
         return self.n_products * (self.kind.result.itemsize + self.kind.c_index.itemsize)
 
     @property
@@ -88,7 +88,7 @@ class Product(NamedTuple):
         kind, m = self.kind, self.shape[0]
         index = kind.index.itemsize
         c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
-        # Arrays with each row's number of products, number of entries and place in a list of rows are in use already.
+        # Arrays of each row's number of products, of its number of entries, and of row numbers are in use already.
         return min(self.free, self.workspace + 2 * c_bytes - (8 + index) * m)
 
     @property
@@ -103,7 +103,7 @@ def workspace_bound(*operands: cl_array.Array) -> int:
 
 
 class Rows(NamedTuple):
-    """The rows that an accumulator makes.
+    """The rows of C that one accumulator makes.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Rows(NamedTuple):
 
     @property
     def where(self) -> tuple[Any, ...]:
-        """The number of rows and, if rows are listed, their list: the arguments of ``SPGEMM_ROWS`` in ``cl/spgemm_rows.cl``."""
+        """Number of rows of C to make and, if listed, the row numbers: the arguments ``SPGEMM_ROWS`` in cl/spgemm_rows.cl."""
         return (np.uint64(self.n),) if self.listed is None else (np.uint64(self.n), np.uint64(self.first), self.listed)
 
 
@@ -149,15 +149,15 @@ class Accumulator(Protocol):
     """Turns the intermediate products of rows into rows of C, in two phases. Frozen: a state holds the data of one product."""
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
-        """Return the accumulator's state for some rows: data that all phases and later values need. May wait for the device."""
+        """Return the accumulator's state for rows of C: data for all phases and later products of new values. May wait."""
         ...
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
-        """Enqueue the kernels that count the entries of some rows of C: ``counts[row]`` takes the number of a row."""
+        """Enqueue the kernels that count the entries of some rows of C: ``counts[row]`` takes the number of that row."""
         ...
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
-        """Enqueue the columns and values of some rows of C; with ``phase`` "values" the values alone. Never waits."""
+        """Enqueue the kernels that make columns and values of rows of C; with ``phase`` "values" values alone. Never waits."""
         ...
 
     def describe(self) -> str:

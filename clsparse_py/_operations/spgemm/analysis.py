@@ -20,13 +20,13 @@ from clsparse_py._run.recording import run
 
 __all__ = ["Analysed", "Work", "analyse"]
 
-#: Entries of a row of A to a lane (work-item), above which the whole work-group counts the products of the row.
+#: Entries of a row of A to a lane (work-item), above which a whole work-group of the analysis kernel counts the row's products.
 _MIN_LONG_PER_LANE = 32
 #: Number that stands for a missing limit of a bin (class of rows) in the analysis kernel: the largest of 32 bits.
 _NO_LIMIT = (1 << 32) - 1
-#: Number of totals that the analysis kernel reports before the number of rows of each bin.
+#: Number of totals (of products, sampled entries ...) that SpGEMM's analysis kernel reports before each bin's number of rows.
 _N_TOTALS = len(AnalysisTotals._fields)
-#: NumPy's dtype of the analysis' counts of the intermediate products of a row.
+#: NumPy's dtype of the number of intermediate products of a row of C, as SpGEMM's analysis kernel counts them.
 _UINT32 = np.dtype(np.uint32)
 
 
@@ -91,7 +91,7 @@ def _choose_lanes(mean_length: float, max_lanes: int) -> int:
 def _choose_record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
     """Return the parameters of the analysis kernel that suit a device and that the device allows."""
     group = min(work_group or min(128, device.resident), device.max_work_group)
-    # On a CPU device a chunk of rows keeps a core busy, so that the kernel queues no long rows for a whole work-group.
+    # On a CPU device a chunk of rows keeps a core busy, so that the analysis kernel leaves no long rows to a whole work-group.
     long = _MIN_LONG_PER_LANE * lanes if device.resident > 1 else 0
     requested = Analysis(group, index, lanes, long, device.portability)
     legal = requested.within(group, device.portability.lane_width)
@@ -100,14 +100,14 @@ def _choose_record(device: Device, index: str, lanes: int, work_group: int | Non
 
 
 def _encode_bins(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
-    """Return the analysis kernel's arguments for bins: limits of rows, number of bins, and how many precede a limit of spans.
+    """Return the analysis kernel's arguments: limits of bins (classes of rows), how many bins, how many before a limit of spans.
 
     The limits are on the host if memory ``is_counted``.
     """
     assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
     limits = np.array(bins.limits, np.int64)
     limits[limits < 0] = _NO_LIMIT
-    # A row whose number of products has b bits has at least 2^(b-1) products.
+    # A row of C whose number of intermediate products is written with b bits has at least 2^(b-1) products.
     starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
     spanless = next((number for number, (*_, span) in enumerate(bins.limits) if span >= 0), len(bins))
     numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)
@@ -159,7 +159,7 @@ def analyse(
     chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, counters)
     listed: list[cl_array.Array] = []
     if uneven:
-        # If memory for the list of rows, bin by bin, is missing now, the list is made after the analysis, if at all.
+        # If memory for the list of row numbers, bin by bin, is missing now, this list is made after the analysis, if at all.
         suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
     # The totals of the analysis are read in one blocking read, faster than a read without blocking and a wait for its event.
     report: list[int] = chain.read(counters, _N_TOTALS + len(bins)).tolist()
@@ -180,7 +180,7 @@ def _work_of(report: list[int]) -> Work:
 
 
 def _list_rows(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
-    """Enqueue the sort of all row numbers by the bins that take the rows, and return them; rows of one bin ascend."""
+    """Enqueue the sort of row numbers by the bins that take the rows, and return sorted row numbers, ascending in a bin."""
     listed = chain.scratch(n_rows, bin_.dtype)
     run(chain, _enqueue_list, (bin_, listed), n_rows, n_bins)
     return listed

@@ -34,7 +34,7 @@ class ProductFeatures(dict[str, float]):
 
     def __init__(self, kind: Kind, features: Features, bins: Sequence[Bin], work: Work) -> None:
         self.kind, self.features, self.bins, self.work = kind, features, bins, work
-        # The first bin has the rows of C without products, which means and shares of rows leave out.
+        # The mean products of a row, and shares of rows, leave out the first bin, whose rows of C have no products.
         self.n_rows = max(sum(work.taken) - work.taken[0], 1)
 
     def __missing__(self, name: str) -> float:
@@ -63,7 +63,7 @@ _OF_WORK: dict[str, Callable[[ProductFeatures], float]] = {
     "row_products": lambda product: product.work.n_products / product.n_rows,
     "max_products_by_mean": lambda product: product.work.max_products / max(product.work.n_products / product.n_rows, 1),
     "compression": lambda product: product.work.compression,
-    # The upper bound of C's entries by all products: less than 1 if rows span fewer columns than they have products.
+    # Upper bound of C's entries, divided by products: less than 1 if rows of C span fewer columns than they have products.
     "bound_by_products": lambda product: product.work.bound / max(product.work.n_products, 1),
     "window_entries": _window_entries,
     "mergeable": _is_mergeable,
@@ -90,24 +90,24 @@ class BinFeatures(dict[str, float]):
 
     @functools.cached_property
     def max_work(self) -> tuple[int, int, int]:
-        """The most products, the longest row of A and the widest span of the bin's rows, as far as is known."""
+        """Upper bounds of the rows of a bin (class of rows): most products, longest row of A, widest span of columns."""
         return _max_work([self.bin], self.product.work, self.product.features.shape[2])
 
 
 def _span_by_local(bin_features: BinFeatures) -> float:
-    """Return the bytes of a sum for each column that a bin's widest row spans, divided by the bytes of local memory."""
+    """Return the bytes of one sum for every column that the widest row of a bin spans, divided by the bytes of local memory."""
     kind = bin_features.product.kind
     return bin_features.max_work[2] * (kind.result.itemsize + 1) / kind.device.local_memory
 
 
 def _rows_by_items(bin_features: BinFeatures) -> float:
-    """Return a bin's number of rows, divided by the work-items that the device holds at a time."""
+    """Return the number of rows of C in a bin (class of rows), divided by the work-items that the device holds at a time."""
     device = bin_features.product.kind.device
     return bin_features.n_rows / (device.compute_units * device.resident)
 
 
 def _is_of_family(family: str, bin_features: BinFeatures) -> float:
-    """Return 1 if the accumulator that the strategy gives to a bin is of a family of methods, such as "sorts"; else 0."""
+    """Return 1 if the strategy's accumulator of a bin (class of rows) is of a family of methods, such as "sorts"; else 0."""
     return float(bin_features.bin.method in FAMILIES[family])
 
 
@@ -122,7 +122,7 @@ _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
 }
 #: Names of all features of a product and of a bin (class of rows) that a profile's decision trees may compare.
 NAMES = (*Features((1, 1, 1), (1, 1)).by_name(), *_OF_WORK, *_OF_BIN)
-#: A number for each name of a feature of a bin (class of rows), with which a profile's decision trees are checked.
+#: Zero for each feature's name that a profile's decision trees for bins (classes of rows) may use: features to check trees with.
 _KNOWN = dict.fromkeys(NAMES, 0.0)
 
 
@@ -134,7 +134,7 @@ def choose(
     budget: Budget,
     choices: Mapping[int, Choice] | None = None,
 ) -> tuple[list[Bin], list[profiles.Ruling[Choice]]]:
-    """Return a product's bins (classes of rows) with final accumulators, and rulings of the profile for other than given ones.
+    """Return a product's bins (classes of rows) with final accumulators, and the profile's rulings against the strategy's ones.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def choose(
     shared, rows_of_bins = ProductFeatures(kind, features, bins, work), work.taken
     chosen_by_number: dict[int, Choice] = {}
     rulings = []
-    # The accumulator of the last bin is chosen even if it has no rows, as the rows of other bins may go there.
+    # The accumulator of the last bin is chosen even if that bin has no rows, as rows of other bins may go there.
     for number in [*(number for number in range(1, len(bins) - 1) if rows_of_bins[number]), len(bins) - 1]:
         if choices and number in choices:
             chosen_by_number[number] = choices[number]
@@ -167,7 +167,7 @@ def choose(
 
 
 def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
-    """Return bins with the chosen accumulators; a bin keeps its accumulator if no bin of the chosen method takes its rows."""
+    """Return bins (classes of rows) with chosen accumulators; a bin keeps its own if the chosen method does not take its rows."""
     kind, bins, work, n_columns = product.kind, product.bins, product.work, product.features.shape[2]
     new_bins, together = list(bins), {bin_choice for bin_choice in choices.values() if bin_choice.together}
     groups = [[number for number, other in choices.items() if other is bin_choice] for bin_choice in together]
@@ -196,13 +196,13 @@ def _candidates(kind: Kind, bins: Sequence[Bin], method: str, n_columns: int, bu
 
 
 def _max_work(bins: Sequence[Bin], work: Work, n_columns: int) -> tuple[int, int, int]:
-    """Return the most products, the longest row of A and the widest span of the rows of some bins, as far as is known."""
+    """Return upper bounds of the rows of some bins (classes of rows): most products, longest row of A, widest span of columns."""
     products, lengths, spans = zip(*(bin_.limits for bin_ in bins), strict=True)
     return _max_within(products, work.max_products), _max_within(lengths, work.longest_row), _max_within(spans, n_columns)
 
 
 def _max_within(limits: Sequence[int], bound: int) -> int:
-    """Return the largest of some bins' limits of rows, or ``bound`` if a limit is -1 (none) or exceeds the bound."""
+    """Return the largest of limits of bins (classes of rows), but at most ``bound``; ``bound`` if a limit is -1 (none)."""
     return bound if min(limits) < 0 else min(max(limits), bound)
 
 

@@ -74,7 +74,7 @@ class Bin:
 
     @cached_property
     def limits(self) -> tuple[int, int, int]:
-        """Limits of the rows that the bin takes: most products, longest row of A, widest span of columns; -1: no limit."""
+        """Limits of a bin (class of rows): most products, longest row of A, widest span of columns; -1: no limit."""
         products, length, span = (-1 if limit is None else limit for limit in (self.max_products, self.max_length, self.max_span))
         return products, length, span
 
@@ -83,14 +83,14 @@ class Bin:
         return self.takes(later.limits)
 
     def takes(self, rows: tuple[int, int, int]) -> bool:
-        """Return whether the bin takes all rows of C up to ``rows``: products, length of A's row, span; -1: unbounded."""
+        """Return whether a bin takes all rows of C up to ``rows``: products, length of A's row, span of columns; -1: any."""
         # The comparisons of limits are written out, not in a loop, as bins are compared while the device waits.
         (products, length, span), (n, longest, widest) = self.limits, rows
         holds_counts = (products < 0 or 0 <= n <= products) and (length < 0 or 0 <= longest <= length)
         return holds_counts and (span < 0 or 0 <= widest <= span)
 
     def joins(self, other: Bin) -> bool:
-        """Return whether another bin (class of rows) could take this one's rows too, with an accumulator of the same class."""
+        """Return whether another bin (class of rows) could take this bin's rows too, with an accumulator of the same class."""
         alike = other.method == self.method and type(other.accumulator) is type(self.accumulator)
         return alike and other.covers(self)
 
@@ -104,16 +104,16 @@ class Bin:
 
     @property
     def takes_all(self) -> bool:
-        """Whether the bin takes rows of C of any size, so that later bins get none."""
+        """Whether the bin (class of rows) takes rows of C of any size, so that later bins get no rows."""
         return self.limits == (-1, -1, -1)
 
 
 class Bins(tuple[Bin, ...]):
-    """Bins in their order, compared by identity: comparing twenty records takes longer than launching a kernel."""
+    """Bins (classes of rows) in order, compared by identity: comparing twenty records takes longer than launching a kernel."""
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int, int], ...]:
-        """Limits of the rows that each bin takes: most products, longest row of A, widest span of columns; -1: no limit."""
+        """Limits of each bin (class of rows) in turn: most products, longest row of A, widest span of columns; -1: no limit."""
         return tuple(bin_.limits for bin_ in self)
 
     def __eq__(self, other: object) -> bool:

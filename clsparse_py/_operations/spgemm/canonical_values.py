@@ -60,7 +60,7 @@ class CanonicalOperand:
         self.nnz: int = self.indices.size
 
     def arrays(self, index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-        """Return the operand's indptr, indices and data, with indices of a dtype."""
+        """Return the canonical operand's indptr, indices and data, with indices converted to a dtype."""
         data, indices, indptr = with_index(self._queue, (self.data, self.indices, self.indptr), index)
         return indptr, indices, data
 
@@ -121,7 +121,7 @@ class CanonicalOperand:
 
 
 def number_entries(queue: cl.CommandQueue, purpose: str, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return an array of n ones, and one of the numbers from 0 to n - 1; ``purpose`` names them in errors about memory."""
+    """Return an array of n ones, and one of the numbers from 0 to n - 1; ``purpose`` names the arrays in errors about memory."""
     chain = Chain(queue)
     ones, numbers = (allocate(queue, purpose, size, index) for size in (n, n + 1))
     chain.fill(ones, 1, n)

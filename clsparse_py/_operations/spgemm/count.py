@@ -96,7 +96,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
         _build_together(chain, product, partition, ("symbolic",) if counting_only else ("symbolic", "numeric"))
         enqueue_phase(chain, product, partition.steps, "symbolic", counts)
         if product.kind is not kind and max(product.shape) <= INT32_MAX and add_up(chain, counts, product.shape[0]) <= INT32_MAX:
-            # C's indices, for which 64 bits were allowed, turn out to need 32.
+            # C's indices, for which 64 bits were allowed, turn out to need 32 bits.
             product = product._replace(kind=kind)
     indptr = operands.new_pointers(product.kind.c_index) if indptr is None else indptr
     run(chain, enqueue_scan, (counts, indptr), product.shape[0], "pointers")
@@ -138,7 +138,7 @@ def _count_by_speculation(operands: Operands, speculation: Speculation) -> Count
 def partition_rows(
     operands: Operands, decision: Decision, c_index: np.dtype[Any] | None = None
 ) -> tuple[Product, Work, Partition]:
-    """Analyse the rows of a product; return it with numbers of products, its work, and its partition among bins. Waits once.
+    """Analyse the rows of a product; return the product with rows' numbers of products, its work, and its partition. Waits once.
 
     Parameters
     ----------
@@ -159,13 +159,13 @@ def partition_rows(
         kind = kind_of(kind.device, replace(kind.types, c_index=name_of(c_index)))
     product = product._replace(kind=kind, products=analysis.products, n_products=work.n_products, bound=work.bound)
     listed = analysis.list_of(chain, m) if partition.is_listed else None
-    # The result of the analysis is freed: it holds the bin of each row, in memory that the accumulators may need.
+    # The analysis' result, the bin number of each row of C, is freed, as the accumulators may need its memory.
     del analysis
     return product, work, partition._replace(steps=[prepare(chain, product, step, listed) for step in partition.steps])
 
 
 def _enqueue_upper_bound(chain: Chain, product: Product, partition: Partition, counts: cl_array.Array) -> Result | None:
-    """Enqueue the rows of C uncounted, each in memory for all its products, and return them; None if memory is missing."""
+    """Enqueue the making of C's rows uncounted, in memory for all products, and return the arrays; None if memory is missing."""
     _build_together(chain, product, partition, ("upper_bound",))
     try:
         loose = new_loose(chain, product, counts)

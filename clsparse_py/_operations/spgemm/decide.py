@@ -32,7 +32,7 @@ __all__ = [
     "staged_entries",
 ]
 
-#: Number of which the entries of B staged in local memory are a multiple, as each number of them has a kernel of its own.
+#: Multiple to which the number of B's entries staged in local memory is rounded up, as each number is a kernel of its own.
 _STAGED_MULTIPLE = 128
 
 
@@ -248,7 +248,7 @@ def single_item_bin(thresholds: Thresholds, longest_row: int, max_products: int,
 
 
 def max_item_length(limits: Thresholds) -> float:
-    """Return the longest row of A that one work-item merges without analysis, in any case."""
+    """Return the number of entries of the longest row of A that one work-item merges without analysis, whatever B is."""
     return max(limits.max_item_length, limits.max_light_length)
 
 

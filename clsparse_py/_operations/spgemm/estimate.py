@@ -41,7 +41,7 @@ _CLASS_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSE
 _COUNTER_BYTES = 4096
 #: Bytes of workspace that an estimate allows for each compute unit of the device.
 _UNIT_BYTES = 512
-#: Number of entries for which the data of tiles, in scans and sorts, takes a byte of workspace.
+#: Number of matrix entries for which the per-tile data of scans and sorts takes one byte of an estimate's workspace.
 _ENTRIES_PER_TILE_BYTE = 8
 
 
@@ -195,7 +195,7 @@ def _copy_bytes(matrix: Matrix, index: int) -> int:
     n, rows, own_index = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
     n_bytes = 0 if own_index == index else index * (n + rows)
     if not matrix.has_canonical_format:
-        # The positions of the copy's entries are sorted and summed like values, and both are in memory at once.
+        # For a copy in canonical format, positions of entries are sorted and summed like values; both are in memory at once.
         value = matrix.dtype.itemsize
         n_bytes += (10 * own_index + 2 * value + max(value, 8) + 12) * n + 4 * own_index * rows + n // _ENTRIES_PER_TILE_BYTE
     return n_bytes

@@ -11,7 +11,7 @@ __all__ = ["Budget", "Features"]
 
 
 class Budget(NamedTuple):
-    """The bytes that a product may take.
+    """The bytes of workspace that a product may take.
 
     Attributes
     ----------

@@ -199,7 +199,7 @@ def _multiply_at_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, time
     marked = find_marked(queue, marks, indptr.dtype)
     if marked.n == indices.size:
         return sums, indices, indptr
-    # Marks of places and sums are freed early: beside A, B and M, a product uses no more memory than a C with all places of M.
+    # Marks and sums at mask M's places are freed early: a product uses no more memory than A, B, M and a C with all places of M.
     del marks
     sums = take_marked(queue, sums, marked, allocator, indices.nbytes + indptr.nbytes - marked.positions.nbytes)
     return sums, take_marked(queue, indices, marked, allocator), marked_pointers(queue, indptr, marked, allocator)
@@ -237,7 +237,7 @@ def _select_remaining(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
 
 
 def write_product(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer) -> MatrixT:
-    """Return the matrix that a product is written into: a new one, or ``write.out``, which takes other arrays.
+    """Return the matrix that a product is written into: a new one, or ``write.out``, whose arrays are replaced by the result's.
 
     Waits for the device.
 

@@ -39,7 +39,7 @@ __all__ = [
 _WORK_GROUP = 128
 #: Most work-groups to a compute unit in a launch of the kernels that write a product under a mask.
 _GROUPS_PER_UNIT = 64
-#: Number of entries' marks (let through by a mask, or not) that a work-item counts.
+#: Number of a matrix's entries whose marks (let through by the mask, or not) one work-item counts.
 _TILE = 64
 
 
@@ -273,7 +273,7 @@ def _marked_record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: 
 def take_marked(
     queue: cl.CommandQueue, values: cl_array.Array, marked: Marked, allocator: Any, room: int | None = None
 ) -> cl_array.Array:
-    """Return the values of a matrix's marked entries alone, side by side.
+    """Return an array of the values of a matrix's marked entries alone, side by side.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def take_marked(
     built, record = chain.build(_marked_record(chain, positions.dtype, "move", item))
     part = max((room or 0) // item, 1) if in_place else n
     entries = chain.scratch(part, values.dtype) if in_place else allocate(queue, "entries", n, values.dtype, allocator)
-    # Marked entries move towards the beginning alone, so that no part overwrites values that a later part reads.
+    # Marked entries' values move only towards the array's beginning: none overwrites a value that is still to be read.
     for first in range(0, n, max(part, 1)):
         n_moved = min(part, n - first)
         groups, sizes = spread(chain.device, n_moved, record.work_group, _GROUPS_PER_UNIT)

@@ -135,7 +135,7 @@ class MaskedTeam(_OfMask):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, window: int = _DEFAULT_WINDOW, *, by_rows: bool = False) -> Self:
-        """Return the kernel's parameters for a device: with as many teams of work-items to a work-group as local memory holds."""
+        """Return the masked product's kernel parameters: as many teams of work-items to a group as local memory holds."""
         lanes, is_counted = _synchronised_lanes(device.portability), _is_counted(arithmetic) and not by_rows
 
         def candidates() -> Iterator[Self]:

@@ -44,7 +44,7 @@ class OneLaunch(OfLanes):
 
     #: Candidates for `words`, the room for a pattern of bits in local memory, the largest first.
     WORDS: ClassVar[tuple[int, ...]] = (1024, 512)
-    # Making an entry of C takes a lookup for each entry of its row of A.
+    # The one-launch kernel makes an entry of C by a lookup in B for each entry of that row of A.
     # On two cores, one launch with 4,000 or 16,000 lookups a compute unit took half as long as symbolic and numeric phases.
     # On two cores, one launch with 27,000 lookups a compute unit took 1.1 to 1.6 times as long as symbolic and numeric phases.
     #: Most lookups of entries of A to a compute unit.
@@ -54,7 +54,7 @@ class OneLaunch(OfLanes):
 
     @classmethod
     def legal(cls, device: Device, types: KernelTypes) -> Self:
-        """Return the one-launch kernel's parameters for a device: with room for as large bit patterns as local memory holds."""
+        """Return the one-launch kernel's parameters: room for the largest patterns of B and C that local memory holds."""
         words = device.fitting(cls.WORDS, lambda words: 16 * words, RESERVED)
         return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability, words)
 

@@ -72,7 +72,7 @@ class Operands(NamedTuple):
         return self.new_part("indptr", self.product.shape[0] + 1, c_index)
 
     def new_counts(self, c_index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array | None]:
-        """Return memory for the number of entries of each row of C, and C's ``indptr`` if that shares it, having 32 bits.
+        """Return memory for the number of entries of each row of C, and C's ``indptr`` if that has 32 bits and shares the memory.
 
         Pointers of 64 bits are not made before it is known that C needs them.
         """

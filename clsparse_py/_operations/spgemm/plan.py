@@ -101,7 +101,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     @door()
     def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: MatrixT | None = None) -> MatrixT:
-        """Return the product of new values of the operands, with no analysis and, from the second product on, no wait.
+        """Return the product A @ B for new values of A and B, with no analysis and, from the second product on, no wait.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             return self._multiply(a_data, b_data, out)
 
     def _multiply(self, a_data: Values | None, b_data: Values | None, out: MatrixT | None) -> MatrixT:
-        """Return the product of new values of A and B, as `SpgemmPlan.__call__` says."""
+        """Return the planned product A @ B for new values of A and B, as `SpgemmPlan.__call__` says."""
         if are_plain() and not self._product.kind.device.is_plain:
             self._plan_plainly()
         left = self._a.accept("a_data", a_data, self._product.a_data)

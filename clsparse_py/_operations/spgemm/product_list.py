@@ -91,7 +91,7 @@ class ListedProducts(OfProduct):
 
     @property
     def window(self) -> int:
-        """Number of products in a tile's window: entries of C whose first product lies in the window belong to the tile."""
+        """Number of products in a tile's window (range): entries of C whose first product lies there belong to the tile."""
         room = self.work_group * self.items
         return room - room // self.PARTS
 
@@ -110,7 +110,7 @@ class ListedProducts(OfProduct):
 
 @dataclass(frozen=True, eq=False)
 class ProductList:
-    """Positions of the two factors of each product.
+    """Positions of the two factors of each intermediate product.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ def make_product_list(
 def _sort_products(
     chain: Chain, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Sort the products of A @ B by entry of C; return each A entry's first product, the order, and where C's entries begin.
+    """Sort the products of A @ B by entry of C; return first products of A's entries, sorted product numbers, first ones of C's.
 
     The number of a product is its place in the order of A's entries.
     """
@@ -211,14 +211,14 @@ def _sort_products(
 
 
 def _launch(chain: Chain, product: Product, phase: str, n_items: int, *arguments: Any, items: int = 0) -> None:
-    """Launch the kernel of one phase of making a list of products, for ``n_items`` items, of which a work-item has ``items``."""
+    """Launch the kernel of one phase of making a list of products, for ``n_items`` items, ``items`` to a work-item."""
     group = min(product.kind.thresholds.list_group, chain.device.max_work_group)
     built, record = chain.build(ListKernel(group, product.types.of("values"), phase, items))
     chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
 
 
 def _choose_values_kernel(chain: Chain, product: Product, items: int) -> ListedProducts:
-    """Return the parameters of the kernel that makes C's values by a list of products, as built: they give the size of tiles."""
+    """Return the parameters, as built, of the kernel that makes C's values by a list of products: they set the size of tiles."""
     group, types = min(product.kind.thresholds.list_group, chain.device.max_work_group), product.types.of("values")
     candidates = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
     return chain.build(chain.device.fitting(candidates, lambda record: record.local_bytes))[1]

@@ -34,12 +34,12 @@ from clsparse_py._operations.spgemm.thresholds import Thresholds
 
 __all__ = ["Assignment", "Partition", "Step", "are_long", "numeric_bin", "partition_of", "refine", "suits_upper_bound"]
 
-#: Classes of the accumulators that can make rows of C uncounted, each in memory for as many entries as products.
+#: Classes of the accumulators that can make rows of C uncounted, each row in memory for as many entries as it has products.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
 
 
 class Assignment(NamedTuple):
-    """The final bins of a product, with their numbers of rows.
+    """The final bins (classes of rows) of a product, with their numbers of rows.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def refine(kind: Kind, features: Features, decision: Decision, work: Work, budge
 
 
 def _choose_single_bin(kind: Kind, features: Features, decision: Decision, work: Work) -> Bin | None:
-    """Return the one bin that takes all rows of a product in their order; None if several bins had better share the rows."""
+    """Return the one bin (class of rows) that takes all rows of C in order; None if several bins had better share them."""
     limits = kind.thresholds
     if not decision.is_auto:
         light = all(bin_.method in ("", "reg-merge") for bin_, n in zip(decision.bins, work.taken, strict=True) if n)
@@ -91,7 +91,7 @@ def _choose_single_bin(kind: Kind, features: Features, decision: Decision, work:
 
 
 def _join_bins(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
-    """Iterate over the bins that have rows; bins with one accumulator are joined, and few rows go to the next larger bin."""
+    """Iterate over bins (classes of rows) that have rows; bins of one accumulator are joined, and few rows go to a larger bin."""
     pending: tuple[Bin, int] | None = None
     for bin_, n in shares:
         if not n:
@@ -108,7 +108,7 @@ def _join_bins(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterato
 
 
 def _are_few(thresholds: Thresholds, n_rows: int, bin_: Bin, later: Bin) -> bool:
-    """Return whether a bin's rows are so few that a later bin of the same method takes them in less time than a launch."""
+    """Return whether a bin has so few rows that a later bin of the same method takes these rows in less time than a launch."""
     if isinstance(bin_.accumulator, Sort):
         return n_rows * ((later.max_products or 0) - (bin_.max_products or 0)) <= thresholds.max_joined_places
     return n_rows < thresholds.max_joined_rows
@@ -145,7 +145,7 @@ def numeric_bin(thresholds: Thresholds, speculation: Speculation, speculated: Sp
 
 
 class Step(NamedTuple):
-    """The rows of one bin, and the state that its accumulator keeps for them.
+    """The rows of one bin (class of rows), and the state that its accumulator keeps for them.
 
     ``long``: the rows are few and long, so that rows of other bins are made at the same time.
     """

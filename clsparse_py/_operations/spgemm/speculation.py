@@ -16,7 +16,7 @@ from clsparse_py._primitives.scan import choose_summed_tile, enqueue_scan
 
 __all__ = ["Speculated", "speculate"]
 
-#: Number of totals that the speculative merge kernel reports between sums and products: failure, longest row, empty rows.
+#: Number of totals (failure, longest row, empty rows) that the speculative merge kernel reports after sums of C's entries.
 _BEFORE_SLOTS = 3
 
 
@@ -41,7 +41,7 @@ class Speculated(NamedTuple):
 
 
 def speculate(operands: Operands, accumulator: Merge, max_products: int) -> Speculated | None:
-    """Count C's entries by one merge kernel without analysis, and return the outcome; None if a row does not suit. Waits.
+    """Count C's entries by one merge kernel without analysis; return row pointers and totals, None if a row does not suit. Waits.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def speculate(operands: Operands, accumulator: Merge, max_products: int) -> Spec
     limits = kind.thresholds
     built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), limits.max_speculated))
     groups, rows = kernel.groups(m), kernel.work_group // kernel.lanes
-    # The merge kernel sums C's entries by the tiles of the scan that makes row pointers, if that scan takes sums of tiles.
+    # The merge kernel sums numbers of C's entries by tiles of the scan that makes row pointers, if that scan takes tiles' sums.
     tile = choose_summed_tile(chain.device, COUNT, kind.c_index, m + 1)
     fits = tile > 0 and tile % rows == 0 and m <= limits.max_partial_sums * tile
     to_sum = tile // rows if fits else -(-groups // kernel.SLOTS)
@@ -68,7 +68,7 @@ def speculate(operands: Operands, accumulator: Merge, max_products: int) -> Spec
     report = chain.counters(n_reported)
     chain.launch(built, groups, np.uint64(m), *product.structure, counts, report, np.uint32(n_sums), np.uint32(to_sum))
     enqueue_scan(chain, counts, indptr, m, kind="pointers", tile_sums=(report, tile) if fits else None)
-    # The numbers that the kernel reports become a list, as Python adds a few numbers faster than NumPy.
+    # The numbers that the merge kernel reports become a list, as Python adds a few numbers faster than NumPy.
     numbers: list[int] = chain.read(report, n_reported).tolist()
     n_products, nnz = sum(numbers[-kernel.SLOTS :]), sum(numbers[: n_sums + 1])
     failed, longest, n_empty = numbers[n_sums + 1 : -kernel.SLOTS]

@@ -191,7 +191,7 @@ def strategy_bins(device: Device, types: KernelTypes, strategy: Strategy) -> tup
 
 
 def _entry_bins(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
-    """Return the bins of one method of a strategy: merging bins within its limits, and `Esc` with bounded workspace."""
+    """Return the bins (classes of rows) of a strategy's method: merging bins within its limits, `Esc` with bounded workspace."""
     method_bins, limits = PARTS[entry.method](setting), entry.limits
     if entry.method in ("esc", "esc-local"):
         return *method_bins[:-1], Bin(entry.method, Esc(bounded=True, expected_fill=setting.thresholds.expected_fill))

@@ -60,7 +60,7 @@ def upper_bound_fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
 
 
 def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
-    """Return new arrays for C in which a row has room for all its products; ``counts`` takes the entries of each row."""
+    """Return new arrays for C with room for all products of each row; ``counts`` takes the number of entries of each row."""
     index, n = product.kind.c_index, product.n_products
     begins = chain.scratch(product.shape[0] + 1, index)
     enqueue_scan(chain, product.products, begins, product.shape[0], kind="pointers")
