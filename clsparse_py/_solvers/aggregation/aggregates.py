@@ -22,7 +22,7 @@ from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choo
 __all__ = ["Aggregates", "aggregate_nodes"]
 
 # Longer blocks in the order of a graph's nodes make better aggregates, and take more steps.
-#: Length of the blocks in which nodes are ordered, in mean distances from a node to its first neighbour: on a grid, in lines.
+#: Length of the blocks of nodes that aggregation orders by hash, in mean distances from a node to its first neighbour.
 _LINES = 128
 #: Number in place of a node at the end of the linked list of the nodes of a graph that wait for a node to be decided.
 _NONE = 0xFFFFFFFF
@@ -52,7 +52,7 @@ class Aggregates(NamedTuple):
 
 
 def _order_nodes(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the order in which n nodes are decided: the shift of blocks of ``1 << shift`` nodes, blocks by hash, their places.
+    """Return the order in which aggregation decides n nodes: log2 of a block's nodes, blocks sorted by hash, and blocks' ranks.
 
     ``reach`` is the sum of the distances from nodes to their first neighbours.
     """
@@ -69,7 +69,7 @@ def _order_nodes(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndar
 
 @door()
 def aggregate_nodes(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Aggregates:
-    """Return the aggregates of a graph, the same on every device; waits.
+    """Return the aggregates of a graph, disjoint sets of nodes near each other, the same on every device; waits.
 
     A root is a node within two edges of which no root comes before it, in an order of long blocks of adjacent nodes. The
     neighbours of a root join its aggregate. Other nodes join the aggregate that most of their neighbours are in.
@@ -139,7 +139,7 @@ def _decide_active_nodes(
     graph: _OrderedGraph,
     state: cl_array.Array,
 ) -> bool:
-    """Decide which nodes of a graph are in the independent set, by steps over lists of active nodes; return True; waits.
+    """Decide which nodes of a graph are in the maximal independent set, by steps over lists of active nodes; return True; waits.
 
     False: the graph is not symmetric, or has more nodes than uint32 numbers; no node is decided.
     """

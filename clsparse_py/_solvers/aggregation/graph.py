@@ -76,7 +76,7 @@ def invert_diagonal(A: Matrix) -> cl_array.Array:
 
 @door()
 def compute_smoothing_values(A: Matrix, inverse: cl_array.Array, gain: float, first: int = 0) -> cl_array.Array:
-    """Return the values of ``1 - gain D^-1 A`` at the entries of A, from the inverse of the diagonal D.
+    """Return the values of a Jacobi step's matrix ``1 - gain D^-1 A`` at the entries of A, from the inverse of the diagonal D.
 
     ``first`` is the column of the first row's diagonal entry: past all columns if A lacks the columns of the diagonal.
     """

@@ -30,17 +30,17 @@ __all__ = [
 MAX_INVERTED = 256
 #: Work-items that share a row while a work-group inverts the coarsest matrix of a multigrid hierarchy.
 _INVERTING_LANES = 32
-#: Entries of a prolongator's row for which a work-item has local memory, if the longest row of A has more than 8.
+#: Entries of a row of a smoothed prolongator for which a work-item has local memory, if the longest row of A has more than 8.
 _ROOM = 16
-#: Bytes of local memory in which a work-group makes rows of a smoothed prolongator.
+#: Most bytes of local memory in which a work-group computes rows of a smoothed prolongator.
 _LOCAL = 24576
-#: Most neighbours of a graph's node that are counted by aggregate when the node joins the aggregate of most of these.
+#: Most neighbours of a graph's node whose aggregates are counted, when the node joins the aggregate that most neighbours are in.
 _MOST = 32
-#: Entries of the row of a node's neighbour that a work-item loads at a time in the search for a node to wait for.
+#: Entries of a row of the graph that a work-item of aggregation loads at a time, in search of an undecided node to wait for.
 _AT_ONCE = 8
 #: Most active nodes of a graph (undecided and not waiting) that a work-group decides in a step of aggregation.
 _LISTED = 64
-#: Most nodes of a graph that a work-group collects in local memory for the list of the next step of aggregation.
+#: Most nodes of a graph that a work-group collects in local memory for the next step's list of active nodes, in aggregation.
 _WOKEN = 256
 
 
@@ -142,6 +142,7 @@ class Advance(OfStructure):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the aggregation kernel's nearest parameters for a work-group size; None if the size is 0."""
         return replace(self, work_group=work_group, lanes=math.gcd(self.lanes, work_group)) if work_group else None
 
     @classmethod

@@ -18,12 +18,12 @@ from clsparse_py._solvers.aggregation.kernels import Prolongator
 
 __all__ = ["MAX_ROW", "refresh_prolongator", "smooth_prolongator"]
 
-#: Most entries of a matrix's longest row for which work-items make the prolongator row by row, by whether lanes are loops (CPUs).
+#: Most entries of a matrix's longest row for which work-items smooth a prolongator row by row: on CPU devices (True), on others.
 MAX_ROW = {True: 1024, False: 96}
 
 
 def _build_kernel(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...]]:
-    """Return the kernel of a phase of smoothing, with its first launch arguments: work-groups, and the shares of A's rows."""
+    """Return the kernel of a phase of a prolongator's smoothing, the number of work-groups, and how these share A's rows."""
     types = name_of(A[2].dtype), name_of(A[0].dtype)
     built, record = chain.build(Prolongator.legal(chain.device, *types, phase, longest))
     groups, sizes = spread(chain.device, A[2].size - 1, record.work_group, 64)
@@ -31,7 +31,7 @@ def _build_kernel(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Bui
 
 
 def _pack_operand(gain: float, T: Parts) -> tuple[Any, ...]:
-    """Return kernel arguments for a tentative prolongator T: the gain, whether all rows of T have an entry, and T's arrays."""
+    """Return kernel arguments that smooth a prolongator T: the Jacobi step's factor, whether T has no empty row, T's arrays."""
     values, columns, pointers = T
     real = np.zeros(0, values.dtype).real.dtype
     return real.type(gain), np.uint32(values.size == pointers.size - 1), pointers, columns, values

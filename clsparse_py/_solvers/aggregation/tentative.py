@@ -60,7 +60,7 @@ def _enqueue_orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], 
 def make_tentative_prolongator(
     queue: cl.CommandQueue, groups: Aggregates, candidates: cl_array.Array, block: int
 ) -> tuple[Matrix, cl_array.Array]:
-    """Return the tentative prolongator, whose range holds the candidates exactly, and the coarse candidates.
+    """Return the tentative prolongator, whose range holds the near-nullspace candidates, and the candidates of the coarser level.
 
     Parameters
     ----------

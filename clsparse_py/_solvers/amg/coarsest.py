@@ -21,7 +21,7 @@ from clsparse_py._solvers.aggregation.kernels import MAX_INVERTED, DenseInverse
 
 __all__ = ["compute_inverse_values", "invert_coarsest", "invert_on_host"]
 
-#: Most unknowns of the coarsest level of a multigrid hierarchy, whose inverse is a dense matrix.
+#: Most unknowns of the coarsest level of a multigrid hierarchy, whose matrix gets a dense inverse.
 _MAX_DENSE = 5000
 #: Work-items of the work-group that inverts the coarsest matrix of a multigrid hierarchy on GPUs.
 _WORK_GROUP = 1024
@@ -50,7 +50,7 @@ def compute_inverse_values(A: csr_array) -> cl_array.Array:
 
 @door()
 def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
-    """Return the inverse of a small Hermitian positive definite matrix, row by row; None for all other matrices."""
+    """Return the inverse of a small Hermitian positive definite matrix, its values row by row; None for all other matrices."""
     data, indices, indptr = parts
     chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
     if not 0 < n <= MAX_INVERTED or chain.device.is_plain:

@@ -58,7 +58,7 @@ class _Room:
         self.sweeps.set_all(scalars.ravel())
 
     def follow_levels(self) -> bool:
-        """Take over the new values of a level's matrices; return False if commands bound to former matrices would miss them."""
+        """Take over the new values of a level's matrices; return False if bound commands would use former matrices still."""
         current = self._level.A, self._level.P, self._level.R
         present = self.A, self.P, self.R
         if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
@@ -70,7 +70,7 @@ class _Room:
         return True
 
     def get_vector(self, name: str) -> cl_array.Array:
-        """Return a level's work vector of a name, allocated at the first call."""
+        """Return the work vector of a multigrid level that has a name, such as "b" or "x", allocated at the first call."""
         if name not in self._vectors:
             self._vectors[name] = self.sweeps.vector()
         return self._vectors[name]
@@ -87,11 +87,11 @@ class _Room:
         return self._vectors[name]
 
     def bind(self, step: Pass, part: int = 0, **vectors: cl_array.Array) -> Command:
-        """Return the command of a level's vector pass; ``part`` is the number of the smoothers' coefficient that it takes."""
+        """Return the command that enqueues a level's vector pass, with the smoother's coefficient whose index is ``part``."""
         return self.sweeps.bind(step, part, 0, **vectors)
 
     def get_parts(self, is_after: bool) -> range:
-        """Return the numbers of a smoother's coefficients among the coefficients of both smoothers of the level."""
+        """Return the indices of one smoother's coefficients among the coefficients of both smoothers of a multigrid level."""
         n_before, n_after = (0 if smoother is None else len(smoother.coefficients) for smoother in self.smoothers)
         return range(n_before, n_before + n_after) if is_after else range(n_before)
 
@@ -143,13 +143,13 @@ class Workspace:
         self._is_lent = False
 
     def follow_levels(self) -> bool:
-        """Take over the new values of the levels' matrices; return False if the hierarchy needs another workspace."""
+        """Take over new values of all multigrid levels' matrices; return False if the levels need another workspace for that."""
         followed = [room.follow_levels() for room in self._rooms]
         return self._is_plain and all(followed)
 
     @contextmanager
     def borrow(self, b: cl_array.Array, x: cl_array.Array) -> Iterator[tuple[cl_array.Array, cl_array.Array, cl_array.Array]]:
-        """Lend vectors for multigrid cycles: a copy of b, a copy of x (copied back at the end), and one for the residual.
+        """Lend vectors for multigrid cycles: a copy of b, a copy of x (copied back at the end), a residual vector.
 
         Mostly these are the workspace's own, and commands on these are bound once: kernel objects take the host longer than most
         cycles take.
@@ -166,7 +166,7 @@ class Workspace:
             self._is_lent = is_other
 
     def _cache_commands(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
-        """Return the commands of a cycle that ``make`` binds, cached under a key if ``vector`` is one of the workspace's own."""
+        """Return the commands of a multigrid cycle, made by ``make``; cached by a key if ``vector`` belongs to the workspace."""
         if not any(vector is own_vector for own_vector in self._own):
             return make()
         if key not in self._known:
@@ -187,7 +187,7 @@ class Workspace:
         )
 
     def compute_norm(self, r: cl_array.Array) -> float:
-        """Return the norm of a vector of the finest level; waits."""
+        """Return the norm of a vector r of the finest multigrid level; waits."""
         for command in self._cache_commands(("norm",), r, lambda: [self._rooms[0].bind(passes.NORM, r=r)]):
             command()
         return self.read_norm()

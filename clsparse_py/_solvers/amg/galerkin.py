@@ -118,7 +118,7 @@ def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
 
 
 def plan_and_multiply_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
-    """Return a plan of ``R (A P)``, and the product of the present values, in the time of the product alone."""
+    """Return a plan of the triple product ``R (A P)``, and the product of present values, in the time of the product alone."""
     first, product = plan_and_multiply(A, P)
     last, product_values = plan_and_multiply(R, product)
     return RapPlan(first, last, "R(AP)", {}), product_values
@@ -127,7 +127,7 @@ def plan_and_multiply_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[Rap
 def _estimate_products(X: csr_array, Y: csr_array, other: csr_array, *, from_left: bool) -> float:
     """Return an estimate of the multiplications of a triple product: ``other (X Y)`` if ``from_left``, else ``(X Y) other``."""
     estimate = spgemm_estimate(X, Y)
-    # The estimated number of entries of a sparse product may exceed the number of entries of a dense one.
+    # The estimated number of entries of the sparse product ``X Y`` may exceed the number of entries of a dense matrix.
     entries = min(estimate.nnz, X.shape[0] * Y.shape[1])
     if from_left:
         return estimate.n_products + other.nnz * entries / max(X.shape[0], 1)

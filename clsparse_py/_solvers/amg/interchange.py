@@ -17,7 +17,7 @@ from clsparse_py._solvers.amg.solver import MultilevelSolver
 
 __all__ = ["from_pyamg"]
 
-#: PyAMG's names of direct solvers of the coarsest level, in place of which the coarsest matrix is inverted here.
+#: PyAMG's names of direct solvers for a hierarchy's coarsest level, in place of which the coarsest matrix is inverted here.
 _EXACT = ("pinv", "lu", "cholesky", "splu")
 
 

@@ -108,7 +108,7 @@ class Level:
         as_divided(self.A).raise_alike(ValueError(message))
 
     def relaxed(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
-        """Return a copy of the vector x after steps of the Jacobi method for ``A x = 0``."""
+        """Return a copy of the vector x after steps of the Jacobi method for ``A x = 0``, where A is the level's matrix."""
         A, gain = self.A, omega / self.rho()
         queue = A.queue
         for event in Chain(queue, x).wait_for or ():
@@ -130,8 +130,8 @@ class Level:
         inverse, gain = self.inverse(), omega / self.rho()
 
         def smoothed(part: csr_array, first: int = 0) -> csr_array:
-            """Return a part of the matrix A with the values of ``1 - gain D^-1 A``."""
+            """Return a block of the matrix of a Jacobi step, ``1 - gain D^-1 A``, for a block of A's columns."""
             return part.with_values(compute_smoothing_values(part, inverse, gain, first) if part.nnz else part.data)
 
-        # The part of a rank's rows of A in other ranks' columns has no diagonal entries.
+        # The block of a rank's rows of A in other ranks' columns has no diagonal entries.
         return as_divided(self.A).mapped(smoothed, lambda part: smoothed(part, part.shape[1]))

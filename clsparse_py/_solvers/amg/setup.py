@@ -43,7 +43,7 @@ _OMEGA = 4 / 3
 #: Default smoothing of near-nullspace candidates, by level: on the finest level alone, as PyAMG's, but by the Jacobi method.
 _IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
 # Another multigrid level takes longer than the inverse of the matrix of a level of few nodes.
-#: Most nodes of a multigrid hierarchy's coarsest level, for one unknown a node and for several: larger levels are coarsened.
+#: Most nodes of a multigrid hierarchy's coarsest level, by default: with one unknown for each node, and with several.
 _MAX_COARSE = (256, 100)
 
 
@@ -104,7 +104,7 @@ class Options:
         return cls(symmetry, max_levels=max_levels, max_coarse=max_coarse, **lists)
 
     def at_level(self, name: str, level: int) -> Any:
-        """Return the value that a hierarchy's option of a name has on the level of a number."""
+        """Return the value that a named option of a multigrid hierarchy has on a numbered level."""
         values = getattr(self, name)
         return values[min(level, len(values) - 1)]
 
@@ -282,7 +282,7 @@ class Coarsening(Protocol):
 def build_levels(
     finest: Level, options: Options, step_of: Callable[[Level, int, Options], Coarsening | None]
 ) -> tuple[list[Level], Callable[[list[Level]], None]]:
-    """Return the levels of a multigrid hierarchy, and a function that sets the levels anew for other values of the finest matrix.
+    """Return the levels of a multigrid hierarchy, and a function that sets them up anew for other values of the finest matrix.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def smooth_candidates(level: Level, omega: float, iterations: int) -> None:
 
 
 def _read_improvement(option: Any) -> tuple[float, int]:
-    """Return the gain and the number of the steps that smooth near-nullspace candidates, from a user's ``improve_candidates``."""
+    """Return omega, the factor of a Jacobi step, and the number of steps that smooth candidates, from ``improve_candidates``."""
     name, options = unpack(option)
     if name not in ("jacobi", None):
         raise ValueError(f"improve_candidates: must be 'jacobi' or None, is {name!r}")

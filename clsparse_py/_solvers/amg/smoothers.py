@@ -66,7 +66,7 @@ def list_by_level(name: str, option: Any) -> list[Any]:
 
 
 def _make_jacobi(rho: Callable[[], float], iterations: int = 1, omega: float = 1.0, withrho: bool = True) -> Smoother:
-    """Return the Jacobi smoother with the damping omega, divided by rho if ``withrho``."""
+    """Return the Jacobi smoother with the damping omega, divided by the eigenvalue estimate rho if ``withrho``."""
     return Smoother("jacobi", (omega / rho() if withrho else omega,), True, _check_iterations(iterations))
 
 
@@ -99,7 +99,7 @@ _KINDS: Mapping[str, Callable[..., Smoother]] = {"jacobi": _make_jacobi, "chebys
 
 
 def make_smoother(name: str, option: Any, rho: Callable[[], float]) -> Smoother | None:
-    """Return the smoother of a multigrid level from a user's option, or None.
+    """Return the smoother of a multigrid level from a user's option, or None if the user wants no smoother.
 
     Parameters
     ----------

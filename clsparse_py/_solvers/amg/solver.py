@@ -266,7 +266,7 @@ class MultilevelSolver:
         repeats: Any,
         has_residuals: bool,  # noqa: ARG002 - ranks agree on the option
     ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
-        """Return the checked options of multigrid's `solve`: cycle, Krylov method, tolerance, most iterations, repeats."""
+        """Return the checked options of multigrid's `solve`: cycle, Krylov method, tolerance, most iterations, cycles a level."""
         method = _find_solver(accel) if isinstance(accel, str) else accel
         if accel is not None and not callable(method):
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
@@ -341,7 +341,7 @@ class MultilevelSolver:
         return float(np.linalg.norm(r.get() if isinstance(r, cl_array.Array) else r))
 
     def _get_workspace(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Workspace:
-        """Return the workspace of multigrid cycles on a queue, made at the first call."""
+        """Return the workspace, vectors and commands, of multigrid cycles on a queue, made at the first call."""
         key = queue.int_ptr, dtype.char
         if key not in self._workspaces:
             self._workspaces[key] = Workspace(self.levels, self._coarse, queue, dtype)
@@ -356,7 +356,7 @@ def _overwrite_values(A: csr_array, values: cl_array.Array) -> None:
 
 
 def _read_values(values: Any, A: csr_array) -> cl_array.Array:
-    """Return the new values for A from a matrix, which has to have A's structure.
+    """Return the new values for A, an array on A's device, from a user's matrix, which has to have A's structure.
 
     Raises
     ------
@@ -374,7 +374,7 @@ def _read_values(values: Any, A: csr_array) -> cl_array.Array:
 
 
 def _are_equal(a: cl_array.Array, b: cl_array.Array) -> bool:
-    """Return whether two index arrays on the device are equal."""
+    """Return whether two index arrays of a matrix's structure, both on the device, are equal."""
     return a is b or bool(np.array_equal(a.get(), b.get()))
 
 

@@ -20,7 +20,7 @@ __all__ = ["START", "Basis"]
 
 #: Number of basis vectors of a Krylov space that one vector pass reads.
 _AT_ONCE = 4
-#: Numbers of the vectors in a block of basis vectors of a Krylov space, which one vector pass reads.
+#: Indices of basis vectors in a block of a Krylov space's basis, of as many vectors as one vector pass reads.
 _PLACES = range(_AT_ONCE)
 #: Names of a block's basis vectors in the OpenCL C of vector passes.
 _BASIS = tuple(f"v{i}" for i in _PLACES)
@@ -67,7 +67,7 @@ class _Column:
     used: int
 
     def values(self) -> tuple[np.ndarray[Any, Any], float]:
-        """Return the column of the Hessenberg matrix and its subdiagonal entry; waits for the read."""
+        """Return a column of the Hessenberg matrix and its subdiagonal entry; waits for the read."""
         self.event.wait()
         products = self.host[:, : self.used, :_AT_ONCE].reshape(2, -1).sum(axis=0)[: self.number + 1]
         return products.astype(np.result_type(products, np.float64)), float(self.host[1, self.used - 1, -1].real)
@@ -103,7 +103,7 @@ class Basis:
         self.passes = Passes(self.sweeps)
 
     def block(self, number: int) -> dict[str, cl_array.Array]:
-        """Return the basis vectors of a block, by their names in vector passes."""
+        """Return the vectors of a numbered block of the Krylov basis, by the vectors' names in vector passes."""
         return dict(zip(_BASIS, self.vectors[number * _AT_ONCE :], strict=False))
 
     def apply_preconditioner(self, source: cl_array.Array, target: cl_array.Array) -> None:

@@ -15,9 +15,9 @@ __all__ = ["bicgstab"]
 # BiCGSTAB's state is 1 while iterations go on, 0 for a solution, -10 or -11 after a breakdown.
 # The scalar `code` is BiCGSTAB's state at an iteration's begin, `middle` after its first product with A, `code_after` at its end.
 # BiCGSTAB's scalars `bound` and `norm` are squares of norms of residuals.
-# BiCGSTAB's scalar `tiny` is the least cosine between t and s from which omega is computed.
+# BiCGSTAB's scalar `tiny` is the least cosine between the vectors s and t = A M s from which the step omega is computed.
 # BiCGSTAB's scalar `tolerance` is the least rho, divided by the norm of the residual, that is no breakdown.
-# SciPy's BiCGSTAB has one tolerance for omega and rho, which suits vectors and matrices of norms near 1.
+# SciPy's BiCGSTAB has one breakdown tolerance for omega and rho, which suits vectors and matrices of norms near 1.
 #: Names of the scalars and sums of BiCGSTAB on the device, and of the scalars that the host reads.
 LAYOUT = Layout(
     scalars=("bound", "tolerance", "tiny", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),

@@ -36,7 +36,7 @@ _PQ = ("pq", "times(conjugate(p), q)")
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
 #: The vector pass that begins the inner product of the residual r with z = M r.
 _PRECONDITIONED = Pass("cg_preconditioned", reads=("r", "z"), sums=(("rz", "times(conjugate(r), z)"),))
-#: The vector pass that begins CG's sum for the curvature p^H A p, without a preconditioner, and ends that of the residual's norm.
+#: The vector pass that begins CG's sum for the curvature p^H A p, without preconditioner, and ends the residual's sum of squares.
 _CURVATURE = Pass(
     "cg_curvature", reads=("p", "q", "r"), takes=("going",), totals=("rr",),
     sums=(_PQ, ("qq", "of_real(square(q))"), ("rq", "times(conjugate(r), q)")),

@@ -102,11 +102,11 @@ def lanczos(
     projected = np.zeros((size, size), np.result_type(dtype, np.float64))
     basis.begin(first)
     values, norm = np.zeros(0), 0.0
-    # Wanted eigenpairs are locked while products from a random vector on, up to product ``end``, look for other eigenpairs.
+    # Wanted eigenpairs are locked (kept as they are) while a Krylov space of a random vector is searched for missed eigenpairs.
     n_kept, locked, restarts, products, end = 0, 0, 0, 0, 0
 
     def have_converged(errors: np.ndarray[Any, Any], values: np.ndarray[Any, Any], times: float = 1.0) -> np.ndarray[Any, Any]:
-        """Return a mask of the eigenpairs that have converged, as their errors are small."""
+        """Return a mask of the eigenpairs that have converged: pairs whose residual norms, ``errors``, are small."""
         least = times * floor * norm * eps if floor else (tol or eps) * eps ** (2 / 3)
         is_small: np.ndarray[Any, Any] = errors <= np.maximum((tol or eps) * np.abs(values), least)
         return is_small

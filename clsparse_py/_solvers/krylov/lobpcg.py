@@ -50,26 +50,26 @@ class _Part:
 
     @classmethod
     def allocate(cls, problem: Problem, x: Columns) -> _Part:
-        """Return a part, the columns x with room for the products of A and B with x."""
+        """Return a part of LOBPCG's trial space: columns x, and columns allocated for the products A x and B x."""
         columns = problem.panel.columns
         return cls(x, columns(len(x)), x if problem.B is None else columns(len(x)))
 
     def multiply(self, problem: Problem) -> None:
-        """Enqueue the products of A and B with the columns x of a part."""
+        """Enqueue the products A x and B x for the columns x of a part of LOBPCG's trial space."""
         for x, ax, bx in zip(self.x, self.ax, self.bx, strict=True):
             problem.A(x, ax)
             if problem.B is not None:
                 problem.B(x, bx)
 
     def replace(self, panel: Panel, *sources: tuple[_Part, np.ndarray[Any, Any]], spare: Columns) -> None:
-        """Enqueue replacing the columns x, A x and B x of a part by linear combinations of the columns of several parts."""
+        """Enqueue replacing columns x, A x and B x of LOBPCG's trial space by linear combinations of columns of that space."""
         panel.replace(self.ax, *((part.ax, factors) for part, factors in sources), spare=spare)
         if self.bx is not self.x:
             panel.replace(self.bx, *((part.bx, factors) for part, factors in sources), spare=spare)
         panel.replace(self.x, *((part.x, factors) for part, factors in sources), spare=spare)
 
     def select(self, numbers: np.ndarray[Any, Any]) -> _Part:
-        """Return a part with the columns x, A x and B x of some numbers alone."""
+        """Return a part of LOBPCG's trial space with those columns x, A x and B x alone whose indices are given."""
         x = [self.x[i] for i in numbers]
         return _Part(x, [self.ax[i] for i in numbers], x if self.bx is self.x else [self.bx[i] for i in numbers])
 

@@ -163,6 +163,7 @@ class Iterations(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest parameters of the iterations' kernel for a work-group and a lane width; None if there are none."""
         if work_group < 1:
             return None
         return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
@@ -214,7 +215,7 @@ def iterate_together(
     while True:
         count = min(remaining, Thresholds.of(chain.device).together_at_once)
         remaining -= count
-        # A matrix's factor alpha is 0 if the launch has to determine that power of two, by its first product with the matrix.
+        # The power of two that scales a matrix is passed as 0 if the launch determines it, by the first product with the matrix.
         alphas = [real(0 if power.exponent is None else power.alpha) for power in powers]
         arguments = [*sizes, np.uint32(count), np.uint32(remaining == 0), *alphas, *(array.base_data for array in arrays)]
         Bound(chain.queue, (built, 1, arguments))()

@@ -17,9 +17,9 @@ Columns: TypeAlias = list[cl_array.Array]
 
 #: Number of columns of each of two matrices that one vector pass reads.
 _AT_ONCE = 4
-#: Numbers of the columns in a block of columns of a matrix, which one vector pass reads.
+#: Indices of columns in a block of a matrix's columns, of as many columns as one vector pass reads.
 _PLACES = range(_AT_ONCE)
-#: Pairs of numbers of columns: one in a block of the left matrix, and one in a block of the right matrix.
+#: Pairs of column indices: of a column in a block of the left matrix, and of a column in a block of the right matrix.
 _PAIRS = [(i, j) for i in _PLACES for j in _PLACES]
 
 #: Names of the scalars and sums for two blocks of columns: inner products of columns, or factors of linear combinations.
@@ -114,6 +114,6 @@ class Panel:
             self.sweeps.copy(target_column, source_column)
 
     def _block(self, names: str, columns: Columns, number: int) -> dict[str, cl_array.Array]:
-        """Return the columns of a block by their names in vector passes; spare columns fill the last block up."""
+        """Return a block of a matrix's columns, by their names in vector passes; spare columns fill the last block up."""
         block = columns[number * _AT_ONCE : (number + 1) * _AT_ONCE]
         return {f"{names}{i}": column for i, column in enumerate([*block, *self._spare[len(block) :]])}

@@ -26,7 +26,7 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 __all__ = ["RESIDUAL", "Scaling", "Vectors", "max_unscaled_exponent", "solve", "solve_least_squares"]
 
-# The powers of two by which vectors, A and M are scaled have a set of scalars each; the scalar `shift` is the shift of A.
+# The scalars `exponent` and `shift`, of a power of two and of A - shift I, have a set for vectors, one for A and one for M.
 #: Names of the scalars and sums, on the device, of a linear system scaled by powers of two.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
 #: Index of the set of scalars and sums that belongs to the power of two by which vectors are scaled.
@@ -154,7 +154,7 @@ class Scaling:
             system.atol = math.ldexp(system.atol, -self.b)
 
     def begin_sums(self, enqueue: Callable[[], object], sweeps: Sweeps) -> dict[str, Any]:
-        """Return the sums that a method's first commands begin, ``bb`` of the right-hand side among them; waits.
+        """Return the sums that a Krylov method's first commands begin, ``bb`` of the right-hand side among them; waits.
 
         If ``bb`` is large or small, b is scaled, and the commands run again.
         """
@@ -167,7 +167,7 @@ class Scaling:
         if not (self._is_b_scaled or 1 / limit <= totals["bb"].real <= limit):
             self.scale_b()
             if self.b:
-                # The first run's products may have overflowed, as b was unscaled, so the exponents of A and M do not count.
+                # The first run's products with A and M, by an unscaled b, may have overflowed: A and M get exponents anew.
                 self.A.exponent = self.M.exponent = None
                 enqueue()
                 totals = sweeps.totals()
@@ -175,7 +175,7 @@ class Scaling:
         return totals
 
     def find(self, power: Power, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Determine an operator's power of two by its first product y, with x, unless a vector is 0; scale y, or the guess."""
+        """Determine the power of two that scales an operator, by its first product y with x; scale y, or the first guess."""
         exponents = self._exponents(x, y)
         if exponents is None:
             return
@@ -193,14 +193,14 @@ class Scaling:
             self.enqueue(_LDEXP, _OF_VECTORS, exponent, y=y)
 
     def enqueue(self, step: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
-        """Enqueue a pass over vectors with a set of scalars, numbered ``part``, which is written first if it changed."""
+        """Enqueue a vector pass of the scaled system, after the pass's exponent and shift, scalars of set ``part``, are set."""
         if step.takes and not np.array_equal(self._values[part], [exponent, shift]):
             self._values[part] = exponent, shift
             self.sweeps.set_all(self._values.ravel())
         self._passes.enqueue(step, part, **vectors)
 
     def _exponents(self, *vectors: cl_array.Array) -> list[int] | None:
-        """Return the binary exponents of vectors' largest entries, or None if an entry is not finite or a vector 0; waits."""
+        """Return the binary exponent of each vector's largest entry, or None if an entry is not finite or a vector 0; waits."""
         for part, vector in enumerate(vectors):
             self.sweeps.bind(_TOP, part, 0, y=vector)()
         parts = self.sums()[: len(vectors), 0]
@@ -217,7 +217,7 @@ class Scaling:
 
 
 def _norms(system: System, scaling: Scaling, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array) -> np.ndarray[Any, Any]:
-    """Return the norms of the residual b - A x, of x, of A x and of b; q becomes the residual. Waits."""
+    """Return the norms of the residual b - A x, of x, of A x and of b; the vector q becomes the residual. Waits."""
     system.A(x, q)
     scaling.enqueue(RESIDUAL, 0, 0, b=b, x=x, q=q)
     with np.errstate(all="ignore"):
@@ -226,7 +226,7 @@ def _norms(system: System, scaling: Scaling, b: cl_array.Array, x: cl_array.Arra
 
 
 def _limit_residual(system: System, b: float, rounded: float) -> float:
-    """Return the largest norm of a solution's residual, for the norm of b and the sum of the norms of the vectors that round."""
+    """Return the largest norm that a solution's residual may have, for b's norm and the norms of vectors that were rounded."""
     return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * rounded
 
 

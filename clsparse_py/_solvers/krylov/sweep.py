@@ -33,7 +33,7 @@ __all__ = ["AllSum", "BoundPass", "Layout", "Pass", "Passes", "SharedPass", "Swe
 #: A function that adds up arrays of numbers over all ranks that share vectors; all ranks get the same sums.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
-#: Scalars for which there is room behind those that vector passes write for the host: `krylov.one_group` writes more.
+#: Number of scalars, behind those that vector passes write for the host, that the kernel of `krylov.one_group` may write.
 _MORE = 8
 #: Index of the argument ``part``, the number of the set of scalars and sums, among the arguments of a vector pass's kernel.
 _PART = 2
@@ -176,6 +176,7 @@ class Sweep(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the vector pass's nearest parameters for a work-group and a lane width; None if there are none."""
         if work_group < 1:
             return None
         return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
@@ -317,18 +318,18 @@ class Sweeps:
         submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
 
     def set(self, **values: Any) -> None:
-        """Enqueue setting the scalars of the first set: named scalars to their values, all other scalars to 0."""
+        """Enqueue setting a method's scalars on the device, in the first set: named scalars to their values, all others to 0."""
         self.set_all(np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype))
 
     def set_all(self, values: np.ndarray[Any, Any]) -> None:
-        """Enqueue setting the scalars of the first sets to values in the order of memory, which are copied."""
-        # The event of the command that writes scalars refers to their values, and is stored itself, as its destructor would wait.
+        """Enqueue setting scalars of a method on the device, from the first set on, to values, which are copied."""
+        # The event of the command that writes scalars is stored, as the event's destructor would wait for the command.
         self._setting = submit(
             "scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, values.copy(), is_blocking=False
         )  # fmt: skip
 
     def totals(self) -> dict[str, Any]:
-        """Return all sums of the first set, by name; waits. A sum that no vector pass has begun yet is any number."""
+        """Return all sums of a method's first set, by name; waits. A sum that no vector pass has begun yet is any number."""
         if self._all_sum is not None:
             self.add_up(0)
         parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)

@@ -37,7 +37,7 @@ class Watch:
 
     def __init__(self, sweeps: Sweeps, every: int) -> None:
         self._queue, self._sweeps, self._every = sweeps.chain.queue, sweeps, every
-        # A read between two kernels of a queue takes a GPU some 30 us, so another queue reads; on CPU devices that takes longer.
+        # A read between two kernels of a queue takes a GPU some 30 us, so a second queue reads scalars, but not on CPU devices.
         self._reading = side_queue(self._queue) if sweeps.chain.device.waits_cost else self._queue
         self._read: tuple[cl.Event, np.ndarray[Any, Any]] | None = None
         self._next = self._step = every
@@ -64,7 +64,7 @@ class Watch:
         return None if previous is None else host
 
     def read_now(self, event_of_values: cl.Event) -> np.ndarray[Any, Any]:
-        """Return the scalars that a command writes for the host; waits, and no read is pending afterwards."""
+        """Return the scalars that a command of an iteration writes for the host; waits, and no read is pending afterwards."""
         self._read = None
         event, host = self._enqueue_read(event_of_values)
         event.wait()
@@ -76,7 +76,7 @@ class Watch:
         host = np.empty(n, self._sweeps.dtype)
         begin = (self._sweeps.told_at + self.turn * n) * host.itemsize
         wait_for = None if self._reading is self._queue else [event_of_values]
-        # A queue has to be flushed if another queue waits for commands of the former; and the device then begins at once.
+        # The queue of the iterations is flushed, so that the device begins at once, and the queue that reads can wait for it.
         self._queue.flush()
         event = submit(
             "a read", cl.enqueue_copy, self._reading, host, self._sweeps.scalars.base_data,

@@ -229,7 +229,7 @@ def isai(A: Any) -> DeviceOperator:
     values = np.zeros_like(host.data)
     for length in np.unique(lengths):
         rows_of_length = np.flatnonzero(lengths == length)
-        # A batch has rows of A of one length, whose small dense matrices have some 8 million entries in all.
+        # The small dense systems of a batch of A's rows, all of one length, have some 8 million entries in all.
         for batch in np.array_split(rows_of_length, -(-rows_of_length.size * int(length) ** 2 // (1 << 23))):
             entries = host.indptr[batch][:, None] + np.arange(length)
             columns = host.indices[entries].astype(np.int64)

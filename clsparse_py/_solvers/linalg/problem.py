@@ -288,7 +288,7 @@ class _Problem(Problem):
     @override
     def solution(self, column: int) -> tuple[cl_array.Array, int]:
         """Return the solution for a column of the right-hand sides b, and SciPy's info; after a refused kernel by SciPy."""
-        # After a refused kernel one device solves anew by plain kernels or SciPy; ranks, in step, fall back between messages.
+        # If a driver refuses a kernel, a system on one device is solved anew, by plain kernels or SciPy; ranks fall back in step.
         return door(self.by_scipy if self.options.of_scipy else None)(super().solution)(column)
 
     @override
@@ -396,7 +396,7 @@ def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:
 
 
 def solve_problem(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
-    """Return the solution x and info of a linear system, as the public solvers do.
+    """Return the solution x of ``A x = b``, for all columns of b, and SciPy's info, by the method of the options of ``read``.
 
     Parameters
     ----------
