@@ -243,7 +243,7 @@ def _multiply(
     mask: Any,
     complement: bool,
 ) -> Any:
-    """Compute the product of `spmv` where no recorded call can be repeated."""
+    """Compute ``alpha * A @ x + beta * out`` for `spmv`, with checks of the operands, where no recorded call can be repeated."""
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)
@@ -268,7 +268,7 @@ def _multiply(
             return result.deliver()
         get_spmm_plan(A).enqueue(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     else:
-        # The event of the product's last launch comes after the events of all earlier launches.
+        # The event of an SpMV product's last launch comes after the events of the product's earlier launches.
         note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
         if operand is x:
             plan.note_checked(A, x, y, alpha, beta, semiring, is_new=y is not out)
@@ -276,7 +276,7 @@ def _multiply(
 
 
 def _require_shared(plan: Any, A: Matrix) -> SharedSpmvPlan:
-    """Return the plan if it is a SharedSpmvPlan of A's structure, else raise."""
+    """Return an SpMV plan if it is a SharedSpmvPlan, one for several devices, of A's structure; else raise an error."""
     from clsparse_py._operations.spmv.shared import SharedSpmvPlan
 
     if not isinstance(plan, SharedSpmvPlan):
@@ -287,7 +287,7 @@ def _require_shared(plan: Any, A: Matrix) -> SharedSpmvPlan:
 
 
 def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
-    """Raise a ValueError if alpha, beta or a plan comes with `spmv`'s mask of rows, or a complement without a mask."""
+    """Raise a ValueError if `spmv`'s caller gives alpha, beta or a plan with a mask of rows, or a complement without a mask."""
     if mask is None:
         raise ValueError("complement: belongs to a mask, which is missing")
     for name, argument in (("alpha", alpha), ("beta", beta), ("plan", plan)):
@@ -296,7 +296,7 @@ def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
 
 
 def _multiply_masked_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, complement: bool) -> Any:
-    """Return ``A @ x`` in the rows that a mask selects, and ``out`` or the identity in other rows."""
+    """Return the vector of ``A @ x`` in rows that a mask selects, and of ``out`` or the semiring's identity in other rows."""
     # The module of products of masked rows is imported at the first call, as few processes need it.
     from clsparse_py._operations.spmv.masked import enqueue_masked_rows, prepare_row_mask
 

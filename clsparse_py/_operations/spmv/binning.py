@@ -125,7 +125,7 @@ def _count_chunks(device: Device, n_virtual: int) -> int:
 
 
 def _side_arguments(n_rows: int, side: Side) -> tuple[Any, ...]:
-    """Return the arguments of binning kernels that say which virtual rows one side of a binning scheme has."""
+    """Return the binning kernel's arguments that say which virtual rows (blocks of adjacent rows) a side of a scheme has."""
     return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
 
 

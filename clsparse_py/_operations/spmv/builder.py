@@ -101,7 +101,7 @@ class Builder:
         elif isinstance(record, Chunked):
             weight = inspected.features.nnz + self.n_rows
             step = min(max(1, -(-weight // (self.device.compute_units * choice.items))), record.MAX_STEP)
-            # A chunk of rows cuts its last row only if the row's rest is long, as cut rows need a second launch.
+            # A chunk of rows cuts its last row only if half a chunk of entries would follow, as cut rows need a second launch.
             parts = self._add_balanced(built, step, 1, step // 2)
             large = inspected.features.nnz * self.arithmetic.result.itemsize >= record.NARROW_FROM
             if large and not record.is_uneven(inspected.features.mean, inspected.features.classes):
@@ -161,7 +161,7 @@ class Builder:
         return built
 
     def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
-        """Plan the upgrade of the kernel "chunked" to columns in 16 bits: the parts of A and their sums stay as they are."""
+        """Plan that the SpMV kernel "chunked" reads columns in 16 bits after some products; A keeps its division into parts."""
         index = self.index
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
@@ -218,7 +218,7 @@ class Builder:
         self.upgrade = Upgrade("columns in 16 bits", self.limits.narrow_after, self.expected, make)
 
     def _allocate_sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
-        """Return memory for the sums of A's parts, one each: scratch memory of each product, unless no sum is read."""
+        """Return a device array for a sum of each part of A, a range of entries: scratch memory of a product if sums are read."""
         if is_read:
             return recorder.scratch(n_parts, self.arithmetic.result)
         return allocate(self.queue, "sums of parts", n_parts, self.arithmetic.result)
@@ -230,19 +230,19 @@ class Builder:
         part_row = copy_to_host(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
         if not (row_weight or even) and np.diff(part_row).max() > self.limits.max_rows_by_step * step:
-            # A part of A with many empty rows would take long: rows get a weight, too.
+            # A part of A with many empty rows would take long: rows then count, like entries, in the equal weight of parts.
             row_weight = 1
             n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
             part_row = copy_to_host(rows)
-        # Parts of A that begin inside a row sum later pieces of that row; `part_row` has the number of the next row.
+        # A part of A that begins inside a row sums a later piece of that row; `part_row` is the number of the row behind it.
         cut = np.flatnonzero(copy_to_host(cuts))
         partial = self._allocate_sums(self.recorder, n_parts, is_read=cut.size > 0)
         structure = (partial, inspected.indptr, inspected.indices)
         if isinstance(record, Chunked):
             _launch(self.recorder, built, n_parts, index(n_parts), index(inspected.features.nnz), rows, entries, *structure)
         elif isinstance(record, Adaptive):
-            # Parts "rests": if rows have no weight, loads of part p begin at entry p * step, without a read of `part_entry`.
-            # A step of 0 tells the kernel that rows have a weight, so that it reads `part_entry` first.
+            # CSR-Adaptive with parts "rests": if rows have no weight, part p loads entries from p * step on, no `part_entry`.
+            # A step of 0 tells CSR-Adaptive's kernel that rows have a weight: it reads a part's first entry in `part_entry`.
             steps = (np.uint32(0 if row_weight else step),) if record.parts == "rests" else ()
             _launch(
                 self.recorder,
@@ -286,7 +286,7 @@ class Builder:
         partial: cl_array.Array,
         record: Combine | None = None,
     ) -> None:
-        """Add the launch that adds the sums of cut rows' later pieces to y; the pieces of a row are adjacent.
+        """Add the launch that adds to y the sums of all pieces but the first of rows that were cut into pieces.
 
         Parameters
         ----------
@@ -298,12 +298,12 @@ class Builder:
             The kernel; by default its lanes suit the numbers of pieces.
         """
         cut_rows = list_cut_rows(self.queue, self.of.indptr.dtype, rows, pieces, many=0)
-        # Most cut rows have few later pieces, and lanes for the longest row would only wait, unless that row is very long.
+        # Most cut rows have few pieces: lanes, work-items to a row, for the longest row would be idle, unless it is very long.
         lanes = 256 if cut_rows.most > 256 else 32 if rows.size >= 8 * cut_rows.n else 4
         built, _ = self._chain.build(record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
 
         def launch(recorder: Recorder, partial: cl_array.Array) -> None:
-            """Record the launch that adds the sums of cut rows' later pieces to y."""
+            """Record the launch that adds to y the sums, in ``partial``, of all pieces but the first of cut rows."""
             add_later_pieces(recorder, built, cut_rows, partial)
 
         launch(self.recorder, partial)
@@ -325,7 +325,7 @@ class Builder:
             self.add_binned(decision)
 
     def add_binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
-        """Add the launches for bins (rows by size): a list of rows to a kernel; lists of kernels of one shape share a launch.
+        """Add the SpMV launches for bins (rows by size): a list of rows to a kernel; kernels of one shape share a launch.
 
         Only rows of ``bins`` are multiplied.
         """

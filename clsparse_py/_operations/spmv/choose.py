@@ -49,7 +49,7 @@ KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
 #: Greatest values of a KernelChoice's parameters: compilers unroll loops over ``items`` and ``unroll``.
 _MAXIMA = {"work_group": 1 << 16, "items": 64, "unroll": 64}
-#: Greatest ``items`` of the kernel "chunked": chunks of rows to a core, over which no loop is unrolled.
+#: Greatest ``items``, chunks of rows to a core, of the SpMV kernel "chunked", which unrolls no loop over chunks.
 _MAX_CHUNKS = 1 << 12
 
 
@@ -140,7 +140,7 @@ class KernelChoice:
         return 1 if self.name == "serial" else self.work_group
 
     def record(self, device: Device, arithmetic: Arithmetic, scaled: bool) -> ProductKernel:
-        """Return the nearest legal parameters of the chosen SpMV kernel, for all rows in order or, if "vector_long", pieces."""
+        """Return the nearest legal parameters of the chosen SpMV kernel, for rows in order ("vector_long": cut into pieces)."""
         common = device, arithmetic, scaled, self.work_group
         if self.name == "adaptive":
             return Adaptive.legal(*common, self.items)

@@ -22,7 +22,7 @@ def class_of(number: int) -> int:
     return next(i for i, (_, end) in enumerate(CLASSES) if number < end)
 
 
-#: Index in `CLASSES` of each bin's class of bins, by the bin's number.
+#: Index in `CLASSES` of the class that a bin, rows of one size, belongs to, by the bin's number.
 _CLASS_OF_BIN = np.array([class_of(number) for number in range(N_BINS)])
 
 
@@ -40,7 +40,7 @@ class Loads:
         self._blocks: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
 
     def of(self, side: Side) -> np.ndarray[Any, Any]:
-        """Return the load, entries plus rows, of each class of bins on one side of a binning scheme; see `Side`."""
+        """Return the load, entries plus rows, of each class of bins in a set of virtual rows (blocks of adjacent rows)."""
         if side.block == 1:
             return np.bincount(_classify(self.lengths), self.lengths + 1.0, len(CLASSES))
         entries, fine = self._sum_blocks(side.block)
@@ -53,9 +53,9 @@ class Loads:
         return np.bincount(_classify(entries // side.block), np.where(is_in_side, entries + side.block, 0), len(CLASSES))
 
     def _sum_blocks(self, size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Return the entries of blocks of ``size`` adjacent rows, and the loads of classes with a block's rows binned singly."""
+        """Return the number of entries of each block of ``size`` adjacent rows, and each block's load by class of single rows."""
         if size not in self._blocks:
-            # The sums of large blocks of rows are sums over smaller blocks: single rows are summed once.
+            # The entries of large blocks of rows are counted as sums over smaller blocks: single rows are summed once.
             smaller = max((block for block in self._blocks if size % block == 0), default=0)
             if smaller:
                 begins = np.arange(0, self._blocks[smaller][0].size, size // smaller)
@@ -103,12 +103,12 @@ class Composer:
         return cls(loads, best)
 
     def label(self, side: Side, number: int) -> str | None:
-        """Return the label of the fastest kernel for a bin's class at the nearest granularity measured; None without any."""
+        """Return the label of the fastest SpMV kernel for a bin's class at the nearest granularity; None if none was measured."""
         nearest = self._nearest(side.granularity, class_of(number))
         return nearest[0] if nearest else None
 
     def seconds(self, scheme: Scheme) -> float:
-        """Return the likely seconds of an SpMV product by a scheme with bins; infinite if nothing was measured."""
+        """Return the expected seconds of an SpMV product by a binning scheme; infinite if no kernel of any bin was measured."""
         if not self.best:
             return math.inf
         usual = float(np.median([rate for _, rate in self.best.values()]))
@@ -120,7 +120,7 @@ class Composer:
         return total
 
     def _nearest(self, granularity: int, row_class: int) -> tuple[str, float] | None:
-        """Return the fastest kernel for a class of bins at the nearest granularity, and its seconds for an entry; else None."""
+        """Return the fastest SpMV kernel's label for a class of bins at the nearest granularity, and seconds/entry; or None."""
         granularities = [other for other, number in self.best if number == row_class]
         if not granularities:
             return None

@@ -19,11 +19,11 @@ __all__ = ["Features", "Inspected", "inspect"]
 #: Classes of row lengths whose shares decision trees compare: rows of 0, and of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 
-#: Greatest number of a matrix's rows that are counted by class of row lengths.
+#: Greatest number of rows whose lengths are counted by class; of larger matrices as many rows, evenly spread, are.
 _COUNTED = 1 << 13
-#: Number of rows whose columns are sampled for the features of a matrix.
+#: Number of rows whose columns are read, as a sample, for the features by which SpMV chooses kernels for a matrix.
 _SAMPLES = 256
-#: Greatest number of work-groups whose features of rows the host combines; a kernel combines those of more.
+#: Greatest number of work-groups whose partial features of a matrix the host combines; of more groups a kernel does.
 _FEW_GROUPS = 64
 
 
@@ -119,7 +119,7 @@ class Inspected:
     features: Features
 
     def cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
-        """Cut A into parts of equal weight: return their number, and arrays of the rows, entries and cuts where parts begin."""
+        """Return A cut into parts of equal weight: their number, and arrays of their first rows, entries and cut rows' marks."""
         return cut_into_parts(self.queue, self.indptr, self.features.n_rows, self.features.nnz, step, row_weight, slack)
 
 

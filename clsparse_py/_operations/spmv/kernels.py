@@ -39,7 +39,7 @@ def _power_of_two_dividing(n: int) -> int:
 
 
 def _position(arithmetic: Arithmetic) -> str:
-    """Return the OpenCL type of positions among entries: unsigned, as a loop's last step may pass the largest index."""
+    """Return the OpenCL type of a loop variable over A's entries: unsigned, as the last step may pass the largest index."""
     return OPENCL_TYPES[f"u{arithmetic.index}"]
 
 
@@ -85,7 +85,7 @@ class Subvector(ProductKernel):
         work_group = nearest_work_group(work_group, lanes, device.max_work_group)
         portability = device.portability.at_most(device.portability.lane_width if lanes > 1 else 1)
         if lanes < 16:
-            # Neighbouring work-items read a cache line's entries at different times: the line has to stay in the cache.
+            # Neighbouring work-items read a cache line's entries at different times: plain loads keep the line in the cache.
             portability = replace(portability, load_once="plain")
         return cls(work_group, arithmetic, portability, scaled, lanes, unroll, binned)
 
@@ -228,12 +228,12 @@ class Adaptive(_Staging):
         return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     def with_room(self, longest_rest: int) -> Adaptive:
-        """Return CSR-Adaptive's parameters with parts "rests" if the last row of a part has many more entries, or these."""
+        """Return CSR-Adaptive's parameters, with parts "rests" if a row's entries behind a part may fill 1/8 of local memory."""
         return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
 
     @property
     def local_memory(self) -> int:
-        """Greatest bytes of local memory of a work-group of CSR-Adaptive, with room for rests of rows and lanes' exchange."""
+        """Greatest bytes of local memory of a work-group of CSR-Adaptive: for products, lists of long rows, and lanes' sums."""
         value, index = self.arithmetic.result.itemsize, 4 if self.arithmetic.index == "int32" else 8
         room = self.capacity + (self.work_group if self.parts != "even" else 0)
         return value * (room + self.work_group) + index * (room // (self.short_row + 1) + 1) + 4
@@ -283,13 +283,13 @@ class Streamed(_Staging):
         )
 
     def for_rows(self, mean: float) -> Streamed:
-        """Return the parameters with as many lanes (work-items to a row) as suit a mean row length: few work-items are idle."""
+        """Return the staging kernel's parameters with as many lanes (work-items to a row) as suit the mean row length."""
         lanes = min(power_of_two_at_most(max(1, min(int(mean / self.items), 32))), _power_of_two_dividing(self.work_group))
         return replace(self, lanes=lanes)
 
     @property
     def wide(self) -> Streamed:
-        """The parameters of the staging kernel that takes A's own columns, not 16 bits, and sums in the same order."""
+        """The parameters of the staging kernel that reads A's own columns, not columns in 16 bits, and sums in the same order."""
         return replace(self, narrow=False, items=min(self.items, 4))
 
     @property
@@ -444,7 +444,7 @@ class Chunked(ProductKernel):
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
         """Return the nearest parameters that are legal on a device for the SpMV kernel "chunked"."""
-        # Compilers that vectorise across work-items (those with sub-groups) also gather well.
+        # OpenCL compilers that vectorise across work-items (those with sub-groups) also vectorise loads of x at A's columns well.
         vectors: Literal["none", "uneven", "all"] = "all" if device.portability.lane_width > 1 else "uneven"
         if arithmetic.vector_operations is None:
             vectors = "none"
@@ -454,11 +454,11 @@ class Chunked(ProductKernel):
 
     @classmethod
     def is_uneven(cls, mean: float, classes: Sequence[int]) -> bool:
-        """Return whether a matrix's rows are short and uneven, by their mean length and the histogram of length classes."""
+        """Return whether a matrix's rows are short and of uneven lengths, by mean length and the histogram of length classes."""
         return mean < cls.UNEVEN_TO and max(classes) < cls.ALIKE * sum(classes)
 
     def for_rows(self, mean: float, classes: Sequence[int]) -> Chunked:
-        """Return the parameters of "chunked" for a mean row length and a histogram of length classes, the first of empty rows."""
+        """Return parameters of the SpMV kernel "chunked" that suit a mean row length and a histogram of length classes."""
         long = self.vectors == "all" and mean >= self.LONG_FROM
         vectors = self.vectors if long or self.is_uneven(mean, classes) else "none"
         return replace(self, vectors=vectors, empty=classes[0] > self.MANY_EMPTY * sum(classes))
@@ -542,7 +542,7 @@ class CountFeatures(OfStructure):
 
     @property
     def n_outputs(self) -> int:
-        """How many numbers a work-group writes about a matrix: features of rows, and counts of length classes."""
+        """Number of values that a work-group writes about a matrix: features of rows, and counts of rows by class of lengths."""
         return len(RowNumbers._fields) + self.n_classes
 
     @override

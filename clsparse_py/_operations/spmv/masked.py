@@ -24,7 +24,7 @@ from clsparse_py._run.transfer import contexts_match, copy_to_device
 
 __all__ = ["MaskedRows", "enqueue_masked_rows", "prepare_row_mask"]
 
-#: Greatest number of work-items of a work-group that multiplies masked rows.
+#: Greatest number of work-items of a work-group of the SpMV kernel for the rows that a mask selects.
 _WORK_GROUP = 128
 
 

@@ -64,7 +64,7 @@ class SpmvPlan(SetOnce, Repeating):
         self.decision = decision
         self._expected = expected
         self._products: dict[_Kind, DenseProduct] = {}
-        # Upgrades (to columns in 16 bits) that will replace recorded products once these were repeated enough.
+        # Pending upgrades: kernels that read columns in 16 bits, which replace recorded SpMV products after some repetitions.
         self._upgrades: dict[_Kind, Upgrade[Recording]] = {}
         self._shares: list[Share] = []
         self._making = threading.RLock()
@@ -82,7 +82,7 @@ class SpmvPlan(SetOnce, Repeating):
         return A.indptr is self.indptr and A.indices is self.indices
 
     def in_force(self, A: Matrix) -> SpmvPlan:
-        """Return the SpMV plan to execute: this plan or, while only plain kernels may run, the plain plan of A's structure."""
+        """Return the SpMV plan to execute: this plan or, while only kernels of one-item work-groups run, A's plan for these."""
         if self.device.is_plain or not are_plain():
             return self
         return A.structure.get_plan((SpmvPlan, A.data.dtype), lambda: SpmvPlan.of(A, "auto", None))
@@ -251,7 +251,7 @@ class SpmvPlan(SetOnce, Repeating):
         self._upgrade(now=True)
 
     def _upgrade(self, *, now: bool = False) -> None:
-        """Count a product, and replace recorded products by their upgrades (columns in 16 bits) that are due."""
+        """Count one more SpMV product, and replace recorded products by the upgrades (to columns in 16 bits) that are due."""
         with self._making:
             for key, upgrade in tuple(self._upgrades.items()):
                 if now:

@@ -120,7 +120,7 @@ class _Part:
 
 
 def _view_on_host(queue: cl.CommandQueue, array: cl_array.Array, part: slice) -> tuple[_Host, bool]:
-    """Return a slice of a device array on the host, and whether the slice is the array's own memory; waits for pending writes."""
+    """Return a slice of a device array as a NumPy array, and whether that is the array's own memory; waits for pending writes."""
     buffer: Any = array.base_data
     if array.size and describe(queue.device).aliases_host:
         for event in array.events:
@@ -168,7 +168,7 @@ class SharedSpmvPlan(SetOnce):
         self.speeds, self._rule = speeds_of([queue.device for queue in self.queues])
         indptr = copy_to_host(A.indptr, A.queue)
         self._entry_bytes, self._row_bytes = (A.dtype.itemsize + array.dtype.itemsize for array in (A.indices, A.indptr))
-        # For each row of A the bytes of all rows before that row.
+        # Bytes of all rows before each row of A: the weights by which rows are divided between devices.
         weights = indptr.astype(np.int64) * self._entry_bytes + np.arange(indptr.size) * self._row_bytes
         shares = np.cumsum(self.speeds) / sum(self.speeds)
         cuts = [0, *np.searchsorted(weights, shares[:-1] * weights[-1]).tolist(), A.shape[0]]
@@ -228,7 +228,7 @@ class SharedSpmvPlan(SetOnce):
             self._note_values(A)
 
     def _note_values(self, A: Matrix) -> None:
-        """Note the matrix whose values the devices' parts of A hold, to see later whether they are up to date."""
+        """Note the matrix from which the devices' parts of A took values, to see later whether its values have changed."""
         self._values = weakref.ref(A), weakref.ref(A.data), A._version
 
     def _has_values_of(self, A: Matrix) -> bool:
@@ -237,7 +237,7 @@ class SharedSpmvPlan(SetOnce):
         return data() is A.data and (matrix() is not A or version == A._version)
 
     def product(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> Any:
-        """Return ``alpha * A @ x + beta * out``, of which each device computes its rows, as `spmv` does."""
+        """Return ``alpha * A @ x + beta * out`` as `spmv` does; each device computes the rows that the plan assigned to it."""
         if not self._has_values_of(A):
             self.refresh(A)
         operand, on_device = dense_operand(A, "x", x, ndim=1)
@@ -261,7 +261,7 @@ class SharedSpmvPlan(SetOnce):
         return result.host
 
     def _compute_elsewhere(self, x: _Host, y: _Host, scale: dict[str, Any]) -> None:
-        """Compute the rows of all devices but A's, from and to vectors of the host; x is sent to each device once."""
+        """Compute the rows of ``A @ x`` that devices other than A's own take, with x and y on the host; each gets x once."""
         pending = []
         for part in self._others:
             rows = y[part.rows]
@@ -295,7 +295,7 @@ class SharedSpmvPlan(SetOnce):
 
 
 def check_queues(A: Matrix, queues: Any) -> tuple[cl.CommandQueue, ...]:
-    """Return the queues of the devices that a product is to be divided between, after checks.
+    """Return the command queues of the devices between which an SpMV product is to be divided, after checks.
 
     Raises
     ------

@@ -20,13 +20,13 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["measure", "read_speed", "speeds_of"]
 
-#: Entries of the matrix whose products tell a device's speed; the matrix exceeds the caches of most devices.
+#: Number of entries of the matrix whose SpMV products are timed for a device's speed: more than caches of most devices hold.
 _ENTRIES = 1 << 24
-#: Entries of each row of the matrix whose products tell a device's speed.
+#: Number of entries in each row of the matrix whose SpMV products are timed for a device's speed.
 _ROW = 8
-#: Number of products in a timed batch, after which the host waits: so the host does not hold the device up.
+#: Number of SpMV products in a timed batch, after which the host waits: many, so that the device is never idle.
 _BATCH = 10
-#: Number of timed batches of products, of which the fastest counts as a device's speed.
+#: Number of timed batches of SpMV products, of which the fastest counts as a device's speed.
 _TRIES = 5
 
 
@@ -45,7 +45,7 @@ def _cache_key(device: cl.Device) -> str:
 
 
 def read_speed(device: cl.Device) -> float | None:
-    """Return the bytes a second that products move on a device, as `clsparse tune` measured; None if the device was not tuned."""
+    """Return the bytes a second that SpMV moves on a device, as `clsparse tune` measured; None if the device was not tuned."""
     return cache.load(_cache_key(device), _parse_speed)
 
 
@@ -58,7 +58,7 @@ def _parse_speed(content: bytes) -> float:
 
 
 def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
-    """Return the relative speeds of devices, by which a product is divided between them, and the speeds' source in words.
+    """Return the relative speeds of devices, by which an SpMV product is divided, and the speeds' source in words.
 
     Bytes a second, if they were measured on all of the devices. Else what the default device is chosen by: ranks, if profiles
     tell those of all, which are of one type and size; or compute units times lanes times clock rate, if all tell one.
@@ -92,7 +92,7 @@ def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
 
 
 def measure(queue: cl.CommandQueue) -> float:
-    """Measure the bytes a second that products move on a queue's device, and write the speed to the cache."""
+    """Measure the bytes a second that SpMV products move on a queue's device, and write the speed to the cache."""
     rows = max(min(_ENTRIES, describe(queue.device).max_allocation // 8) // _ROW, _ROW)
     indptr = np.arange(rows + 1, dtype=np.int32) * np.int32(_ROW)
     columns = (np.arange(rows, dtype=np.int32)[:, None] + np.arange(_ROW, dtype=np.int32)).ravel() % np.int32(rows)
