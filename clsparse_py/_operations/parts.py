@@ -35,7 +35,7 @@ def power_of_two_at_most(n: int) -> int:
 def cut_into_parts(
     queue: cl.CommandQueue, indptr: cl_array.Array, n_rows: int, nnz: int, step: int, row_weight: int, slack: int
 ) -> tuple[int, list[cl_array.Array]]:
-    """Cut A into parts of equal work; return their number, and arrays of the parts' first rows, first entries and cut-row marks.
+    """Cut a sparse A into parts of equal work; return their number, and arrays of first rows, first entries, marks of cut rows.
 
     The parameters are the parameters of `enqueue_partition`.
     """
@@ -74,7 +74,7 @@ class CutRows:
 def list_cut_rows(
     queue: cl.CommandQueue, index: np.dtype[Any], rows: np.ndarray[Any, Any], pieces: np.ndarray[Any, Any], many: int
 ) -> CutRows:
-    """Return the rows of a matrix that several parts share, on the device: each row, and its first and last later piece.
+    """Return a sparse matrix's rows that parts share, as device arrays: row numbers, and each row's first and last later piece.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def list_cut_rows(
     order = np.argsort(~is_long, kind="stable")
 
     def upload(values: np.ndarray[Any, Any]) -> cl_array.Array:
-        """Return an array with a number for each cut row as a device array, the numbers of rows of many pieces first."""
+        """Return an array of one number for each cut row of A as a device array, sorted: rows of many pieces come first."""
         return from_host(queue, np.ascontiguousarray(values[order], dtype=index), copy=True)
 
     most = int((ends - begins).max()) + 1
@@ -125,7 +125,7 @@ class Combine(ProductKernel):
         return record._of(min(work_group, device.max_work_group))
 
     def _of(self, work_group: int) -> Self:
-        """Return the parameters of the kernel that adds pieces of cut rows, with at most ``work_group`` work-items."""
+        """Return the parameters of the kernel that adds the pieces' sums of cut rows, with at most ``work_group`` work-items."""
         work_group = power_of_two_at_most(max(work_group, 1))
         columns = min(self.columns, work_group)
         return replace(self, work_group=work_group, columns=columns, lanes=min(self.lanes, work_group // columns))
@@ -166,7 +166,7 @@ def add_later_pieces(
     n_columns: int = 1,
     y_strides: tuple[int, int] = (1, 1),
 ) -> None:
-    """Record the launch that adds the sums of later pieces of cut rows to the rows of y.
+    """Record the launch that adds the partial sums of rows of A, cut into several pieces, to the rows of the product y.
 
     Parameters
     ----------

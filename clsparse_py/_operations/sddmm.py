@@ -174,7 +174,7 @@ class SampledByTeams(Sampled):
             lanes *= 2
         if vectors > limits.max_vectors * lanes:
             return None
-        # Teams of lanes that take rows exchange their numbers of turns within a whole sub-group.
+        # Teams of lanes (work-items) that take rows exchange loop counts over a row's entries within a whole sub-group.
         width = device.portability.lane_width if by_rows and lanes > 1 else lanes
         portability = replace(device.portability.at_most(width), load_once="plain")
         return cls(

@@ -270,7 +270,7 @@ ${note("        ")}\
 % endif
 
 % if long:
-    // The sampled row is the work-group's first; the hash table of its columns is never full, with two slots to a product.
+    // The sampled row of C is the work-group's first; the hash table of its columns is never full, with two slots to a product.
     const ulong sample = get_group_id(0) * ${work_group // lanes}ul;
     const ulong sample_begin = sample < n_rows ? a_indptr[sample] : 0, sample_end = sample < n_rows ? a_indptr[sample + 1] : 0;
     long sampled = 0;

@@ -14,7 +14,7 @@ void ${name}(
     global const C_INDEX *restrict indptr, global C_INDEX *restrict c_indices, global T *restrict c_data)
 {
     const uint begin = get_group_id(0) * ${tile}, end = min(begin + ${tile}, nnz);
-    // Two binary searches at a time: the last row of C at or before the tile's first entry, and the last before the tile's end.
+    // Two binary searches at once find the row of C of a tile's first entry and the row of C of its last entry.
     uint first = 0, last = 0;
     for (uint step = n_rows > 1 ? 1u << (31 - clz(n_rows - 1)) : 0; step; step /= 2) {
         if (first + step < n_rows && (uint)indptr[first + step] <= begin)

@@ -63,7 +63,7 @@ void ${name}(
         return;
     global uint *restrict columns = all_columns + get_global_id(0) * ${2 * room};
     global uint *restrict places = columns + ${room};
-    // The columns of a short row's products are read as whole vectors, with the elements behind the last product.
+    // The columns of the products of a short row of C are read as whole vectors, elements behind the last product included.
     for (uint i = 0; i < ${room}; ++i)
         columns[i] = 0;
 % if not symbolic:
@@ -110,7 +110,7 @@ void ${name}(
             C_INDEX place = c_indptr[row];
 % endif
 % if not values_only:
-            // repeats: whether the row of A has the columns of the row of A before, all of them shifted by 0 or by 1.
+            // repeats: whether the row of A has the columns of the row of A before it, all of them shifted by 0 or by 1.
             I shift = 0;
             bool repeats = false;
             if (${"slot > first_slot && SPGEMM_ROW(slot - 1) + 1 == row" if listed else "slot > first_slot"}) {
@@ -168,7 +168,7 @@ ${ahead(False)}\
                 counts[row] = count;
 % endif
 % if not symbolic:
-                // Sixteen values of the row of C are cleared at a time, where rows that are written later lie behind.
+                // Values of the row of C are cleared sixteen at a time where only rows of C that are written later lie behind.
                 const uint cleared = (count + 15) / 16 * 16;
                 if (place + (C_INDEX)cleared <= ${"c_indptr[row + 1]" if listed else "chunk_end"}) {
                     for (uint i = 0; i < cleared; i += 16)
@@ -257,7 +257,7 @@ ${ahead(True)}\
                 while (n_alike < ${block} && a + (I)n_alike < a_end && a_indices[a + (I)n_alike] == k + (I)n_alike && b_n_words[k + (I)n_alike] & 1)
                     ++n_alike;
 % if not values_only:
-                // Columns of a row of B are set one by one if the row is short (masks are not read) or masks have few.
+                // Columns of a row of B are set one by one if the row is short (bit masks are not read) or its masks are many.
                 bool by_columns = ${"false" if symbolic else "repeats"};
                 if (length && !by_columns) {
                     lowest = min(lowest, (uint)(b_indices[begin] >> 6));

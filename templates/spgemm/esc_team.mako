@@ -42,7 +42,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
     WORDS WORD *const words = all_words + team * ${2 * products};
 % if bases:
-    // bases, where the rows of B of A's entries begin, uses memory of words to sort that is not needed yet.
+    // bases (where the rows of B of A's entries begin) uses memory of the products to sort that is not needed yet.
     local I *bases = (local I *)(words + ${products});
 % endif
     local PLACE *const places = all_places + team * ${products + 1};

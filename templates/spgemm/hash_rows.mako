@@ -115,7 +115,7 @@ void ${name}(SPGEMM_PARAMETERS)
     active = active && counts[row] >= ${min_entries};
 % endif
 % if min_entries and one:
-    // A team (the lanes of a row) that is a whole sub-group may return early, and most rows of C have fewer entries.
+    // A team (the lanes of a row) that is a whole sub-group may return early, as most rows of C have too few entries.
     if (!active)
         return;
 % endif

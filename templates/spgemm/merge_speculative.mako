@@ -33,8 +33,8 @@ void ${name}(SPGEMM_PARAMETERS, global uint *restrict sums, const uint n_sums, c
 {
     HEADS_IN_LOCAL_MEMORY
     const uint me = get_local_id(0);
-    // box: a word of each work-item: products (bits 0-12), length of A's row (13-25), row is empty (26), row suits not (27).
-    // entries_box: the entries of C of each work-item's row. Other local variables are totals of the work-group.
+    // box: a word for each work-item's row: number of products (bits 0-12), length of A's row (13-25), empty (26), unsuited (27).
+    // entries_box: the number of entries of C of each work-item's row; the other local variables are totals of the work-group.
     local uint box[${work_group}], entries_box[${work_group}], longest, group_products, group_entries, n_empty, any_wrong;
     if (get_local_id(0) == 0)
         longest = group_products = group_entries = n_empty = any_wrong = 0;

@@ -80,7 +80,7 @@ ${item.smallest_column()}\
             sum_${k} = i == ${k} ? sum : sum_${k};
 % endfor
         }
-        // A transposed reduction: lane i gets the sum over all lanes for column i of the turn; a step halves a lane's sums.
+        // A transposed reduction: lane i gets the sum over all lanes for column i of the turn; a step halves the sums a lane has.
 % for half in [1 << b for b in reversed(range(turn.bit_length() - 1))]:
 % for k in range(half):
         {

@@ -140,7 +140,7 @@ class Extremes(Matrix):
 
     @abc.abstractmethod
     def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> Any:
-        """Return a one-dimensional `coo_array` of length n from its values and their places."""
+        """Return a one-dimensional `coo_array` of length n from the values of its entries and the entries' places (indices)."""
 
     @of_extreme
     def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
@@ -182,7 +182,7 @@ class Extremes(Matrix):
         return self._extreme("fmin", axis, out, explicit)
 
     def argmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the place of the largest value of the matrix, or of each column (axis 0) or row (axis 1); the first if several.
+        """Return the index of the largest value of the matrix, or of each column (axis 0) or row (axis 1); the first if several.
 
         Parameters
         ----------
@@ -206,11 +206,11 @@ class Extremes(Matrix):
         return self._place("maximum", "argmax", axis, out, explicit)
 
     def argmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the place of the smallest value of the matrix, or of each column or row; as for `argmax`."""
+        """Return the index of the smallest value of the matrix, or of each column or row; as for `argmax`."""
         return self._place("minimum", "argmin", axis, out, explicit)
 
     def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return a matrix's largest or smallest values, of all places or along an axis; of stored ones alone if ``explicit``."""
+        """Return a matrix's largest or smallest value or, with an axis, one per row or column; stored ones if ``explicit``."""
         if out is not None:
             raise ValueError("out: must be None, as sparse min and max do not support it")
         along = axis_of(axis)
@@ -226,7 +226,7 @@ class Extremes(Matrix):
         return self._vector(_view(values, self.dtype), places, A.shape[0])
 
     def _extreme_of_all(self, operation: str, explicit: bool) -> Any:
-        """Return a matrix's largest or smallest value of all places, or of the stored values alone if ``explicit``."""
+        """Return a matrix's largest or smallest value, zeros that are not stored included unless ``explicit``."""
         data, zero = _parts_of(self)[0], self.dtype.type(0)
         if not data.size:
             return zero
@@ -234,7 +234,7 @@ class Extremes(Matrix):
         return extreme if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, extreme)
 
     def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return the first place of a matrix's largest or smallest value, of all places or along an axis."""
+        """Return the first index of a matrix's largest or smallest value; with an axis, of each row's or column's."""
         if out is not None:
             raise ValueError(f"out: must be None, as sparse {name} does not support it")
         along = axis_of(axis)
@@ -283,7 +283,7 @@ def _reduce_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) ->
 def _reduce_rows(
     queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int, longest: int | None
 ) -> tuple[Parts, cl_array.Array]:
-    """Return the rows' largest or smallest values, as data, indices and indptr of a single row, and marks of nonzero ones.
+    """Return each matrix row's largest or smallest value, as one sparse row (data, indices, indptr), and marks of nonzero values.
 
     Data are the extreme value of each row, 0 if it has no entry; indices the numbers of rows; indptr the ends of the single row.
     Places without an entry count as 0 if a row has less than ``n_columns`` entries.
@@ -328,7 +328,7 @@ def _locate_in_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
 
 
 def _locate_in_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
-    """Return a matrix's largest or smallest value, position and place of its first entry, and the first place without entry."""
+    """Return a matrix's extreme value, its first entry's position in data and flat index, and the first flat index not stored."""
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation

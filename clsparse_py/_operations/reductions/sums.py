@@ -45,8 +45,7 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "reductions"
 
-    #: Entries of the longest sum that is made in single precision: if a core adds one entry after another, 2 million entries of
-    #: the same value lose three of seven digits.
+    #: Entries of the longest sum in single precision: 2 million equal ones, added one by one, lose three of seven digits.
     max_in_single: int = number(1024, "entries")
 
 
@@ -219,7 +218,7 @@ def _enqueue_sums(
     longest: int | None,
     is_given: bool,
 ) -> cl_array.Array:
-    """Enqueue the sums of segments of values (rows, or all entries); return the sums, ``target`` or a new array for booleans."""
+    """Enqueue the sums of a matrix's values, by rows or all; return the sums: in ``target``, or a new array for booleans."""
     n = ends.size - 1
     sums = allocate(queue, "sums", n, np.int64) if target.dtype.kind == "b" else target
     if n:
@@ -230,7 +229,7 @@ def _enqueue_sums(
 
 
 def _cast(queue: cl.CommandQueue, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return means, as a NumPy array or scalar or a device array, with values cast to a dtype."""
+    """Return the means of a matrix (a NumPy array or scalar, or a device array) cast to a dtype."""
     if not isinstance(value, cl_array.Array):
         return value.astype(dtype, copy=False)
     flat = value.reshape(value.size)  # type: ignore[no-untyped-call] # PyOpenCL's
@@ -268,7 +267,7 @@ class _Destination:
     def sum_segments(
         self, ends: cl_array.Array, data: cl_array.Array, inner: np.dtype[Any], dtype: Any, longest: int | None = None
     ) -> Any:
-        """Return the sums of segments of values (rows, or all entries) where the caller wants them: on the host or the device.
+        """Return the sums of a matrix's values, by rows or all, where the caller wants them: on the host or the device.
 
         Parameters
         ----------

@@ -23,7 +23,7 @@ __all__ = ["Explanation", "SpmmPlan", "get_spmm_plan", "spmm", "spmm_plan"]
 
 @door()
 def spmm_plan(A: Matrix, *, work_group: int | None = None, expected_calls: int | None = None) -> SpmmPlan:
-    """Plan products ``A @ X`` with several columns; kernels are chosen at the first product of a number of columns.
+    """Plan products ``A @ X`` of a sparse A and a dense X; kernels are chosen at the first product of a number of columns.
 
     Parameters
     ----------

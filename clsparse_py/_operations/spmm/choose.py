@@ -143,11 +143,11 @@ class Pattern:
 
     @property
     def work(self) -> int:
-        """The number of A's rows and entries together, by which work is shared among parts."""
+        """The number of A's rows and entries together, the work that is shared among parts of A."""
         return self.n_rows + self.nnz
 
     def is_scattered(self, limits: Thresholds) -> bool:
-        """Return whether A's rows are alike and neighbouring entries of a row of A name rows of X that are no neighbours."""
+        """Return whether A's rows are of like length and neighbouring entries of a row name rows of X that are no neighbours."""
         if self.longest is None:
             return False
         are_alike = self.longest * self.n_rows <= limits.max_longest_by_mean * self.nnz

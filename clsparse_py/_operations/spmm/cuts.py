@@ -63,13 +63,13 @@ class Groups:
 
 
 def rows_as_parts(queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array) -> Cut:
-    """Return the cut of a matrix whose parts are the rows; no kernel is launched."""
+    """Return a sparse matrix as cut into parts of one row each, for a kernel that takes row by row; no kernel is launched."""
     row = from_host(queue, np.arange(n_rows + 1, dtype=indptr.dtype), copy=True)
     return Cut(n_rows, 0, row, indptr, row, None)
 
 
 def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, step: int, longest: int | None) -> Cut:
-    """Cut a matrix into parts of ``step`` rows and entries; waits for the device if a row may be too long for a part.
+    """Cut a sparse matrix into parts of ``step`` rows and entries; waits for the device if a row may be too long for a part.
 
     Parameters
     ----------

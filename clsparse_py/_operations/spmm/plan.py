@@ -30,7 +30,7 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["Explanation", "Product", "SpmmPlan"]
 
-#: Most columns of Y to which a work-group adds the sums of later pieces of cut rows at a time.
+#: Most columns of Y to which a work-group adds partial sums of rows of A cut in several pieces at a time.
 _COMBINED_COLUMNS = 32
 
 
@@ -243,7 +243,7 @@ class SpmmPlan(SetOnce, Repeating):
         scale = ()
         if scaled:
             scale = tuple(y.dtype.type(default if factor is None else factor) for factor, default in ((alpha, 1), (beta, 0)))
-        # The newest event of the product waits for all other events of the product.
+        # The newest OpenCL event of a product ``A @ X`` waits for all other events of the product.
         note_written(y, launches.product.run(queue, (A.data, x, y), scale)[-1])
         if is_new is not None and launches.pack is None and not launches.awaits:
             self._call = launches.product.make_call(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
@@ -263,7 +263,7 @@ class SpmmPlan(SetOnce, Repeating):
         return packed
 
     def _build(self, kind: _Kind) -> _Launches:
-        """Choose the shape of SpMM's kernel for a kind of product, and build and keep the launches of that kind.
+        """Choose SpMM's kernel for a kind of product (columns, dtypes, strides); build, keep and return its kernel launches.
 
         Raises
         ------
@@ -284,7 +284,7 @@ class SpmmPlan(SetOnce, Repeating):
             return launches
 
     def _renew(self, kind: _Kind, launches: _Launches) -> _Launches:
-        """Count a product, and return its launches: other ones once the search for rows with equal columns has ended."""
+        """Count a product ``A @ X``; return its kernel launches, new ones once A's rows with equal columns are found."""
         with self._building:
             if not self._groups.come():
                 return launches
@@ -302,7 +302,7 @@ class SpmmPlan(SetOnce, Repeating):
         return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
 
     def _launches_of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Launches:
-        """Return the launches of a kind of SpMM's products by a kernel of the given shape."""
+        """Return the kernel launches of a kind (columns, dtypes, strides) of SpMM's products by a kernel of the given shape."""
         chain, index = Chain(self.queue, self.indptr), self.indptr.dtype.type
         x_row, x_column = (kind.n_columns, 1) if shape.packed else kind.strides[:2]
         requested = Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group)

@@ -46,7 +46,7 @@ _PADDING = 64
 _BARRIER_LANES = 64
 #: Columns of a window (a range of columns of C) in the symbolic phase, which has a byte of local memory for each column.
 _SYMBOLIC_COLUMNS = 4 << 10
-#: Bytes of local memory for the sums of a window, a range of columns of C.
+#: Bytes of local memory for the sums (values of C) of a window, a range of columns of C.
 _SUM_BYTES = 16 << 10
 #: Most columns of a window (a range of columns of C), as a column has a byte of local memory beside its sum.
 _MAX_COLUMNS = 8 << 10
@@ -81,7 +81,7 @@ class DenseSpanKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        """Bytes of local memory that the kernel takes for each row of C."""
+        """Bytes of local memory that the dense kernel takes for each row of C."""
         value = self.types.value_bytes
         n_bytes = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
         if self.types.phase == "values":
@@ -91,12 +91,12 @@ class DenseSpanKernel(SynchronisedKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the span kernel's nearest parameters for a work-group and a lane width; None if there are none.
+        """Return the nearest parameters of the dense kernel for spans of few columns that fit a work-group and a lane width.
 
         The kernel has a sum for each column that a row spans.
         """
         record = super().within(work_group, lane_width)
-        # Barriers in loops of any length have to be reached by the whole work-group: the work-group makes one row.
+        # The whole work-group makes one row of C, as all its work-items have to reach barriers in loops of any length.
         return replace(record, work_group=record.lanes) if record and record.team_sync == "barrier" else record
 
     @classmethod
@@ -138,7 +138,7 @@ class DenseSpan(Team):
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> DenseSpanKernel:
         """Return the parameters of the kernel with a sum for each column of a row's span, for a phase and a device."""
-        # Lanes of a row wait at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
+        # Lanes (work-items) of a row of C wait at barriers in loops of any length: one lane on CPU devices (quirk 4).
         lanes = min(self.lanes or _lanes_without_barrier(device), device.max_work_group, device.resident)
         group = min(max(self.work_group or lanes, lanes), device.resident)
         shape = self.columns, self.entries, self.ahead
@@ -189,7 +189,7 @@ class DenseWindowsKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        """Bytes of local memory that the kernel takes for each row of C."""
+        """Bytes of local memory that the dense kernel takes for each row of C."""
         value = self.types.value_bytes
         n_bytes = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
         n_bytes += self.lanes * self.types.column_bytes
@@ -266,7 +266,7 @@ class DenseWindows(Team):
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> DenseWindowsKernel:
         """Return the parameters of the kernel that makes rows by windows of columns, for a phase and a device."""
-        # Lanes of a row meet at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
+        # Lanes (work-items) of a row of C meet at barriers in loops of any length: one lane on CPU devices (quirk 4).
         lanes = min(self.lanes, device.max_work_group, device.resident)
         shape = self.columns_of(types), self.entries, self.ahead, self.min_entries if types.arithmetic else 0
         record = DenseWindowsKernel(lanes, types, listed, device.portability, lanes, *shape)
@@ -315,7 +315,7 @@ class DenseWindows(Team):
 CHUNKED = Bin("dense", DenseChunked(), takes_empty=True, as_wide=True)
 #: Bin (class of rows) that takes any row, made by windows of columns in local memory, with no workspace.
 WINDOWS = Bin("dense", DenseWindows(entries=1), takes_empty=True)
-#: Bin (class of rows) that takes any row, made by windows of columns with many loads ahead: best for windows of many entries.
+#: Bin (class of rows) that takes any row, made by windows of columns with many loads in flight: best for windows of many entries.
 FILLED = Bin("dense", DenseWindows(ahead=8))
 
 

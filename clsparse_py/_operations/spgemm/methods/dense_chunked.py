@@ -23,11 +23,11 @@ from clsparse_py._run.launch import Chain, spread
 
 __all__ = ["DenseChunked", "DenseChunkedKernel", "Masks", "worker_bytes", "workers_on"]
 
-#: Columns of C to a word in a worker's array of bits, which tell the columns of a row.
+#: Columns of C to a 64-bit word of the bits in which a worker (a work-item of the dense kernel) marks a row's columns.
 _BITS = 64
-#: Bytes of the counter of the chunks of rows that workers have claimed.
+#: Bytes of the counter of the chunks of rows of C that workers (work-items) of the dense kernel have claimed.
 _CLAIMED_BYTES = 4
-#: Number of chunks that rows are cut into for each worker, a work-item with a dense accumulator of its own.
+#: Number of chunks that rows of C are cut into for each worker, a work-item with a dense accumulator of its own.
 _CHUNKS = 32
 #: Work that a row of C counts for beside its products, in products, when rows are cut into chunks of equal work.
 _ROW_WEIGHT = 8
@@ -124,7 +124,7 @@ def workers_on(device: Device) -> int:
 
 
 def _words_of_bits(n_words: int, phase: str) -> int:
-    """Return the 64-bit words that a worker needs for bits of columns, bits of words and, by upper bound, places of words."""
+    """Return the number of 64-bit words in which a worker (a work-item) marks columns of C in a phase of the product."""
     return n_words * (2 if phase == "upper_bound" else 1) + -(-n_words // _BITS)
 
 

@@ -69,7 +69,7 @@ class _Sorted:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of the arrays of a slice's sorted products that stay, as products of new values need them."""
+        """Bytes of the arrays of a slice's (adjacent rows') sorted products, kept for products A @ B with new values."""
         kept_arrays = self.entry_at, self.entry_products, self.numbers, self.runs_before, self.tile_first
         return sum(array.nbytes for array in kept_arrays)
 
@@ -124,12 +124,12 @@ class Esc:
         return f"expansion, {'segmented merge' if self.merges else 'radix sort'} and contraction in global memory"
 
     def _group(self, chain: Chain) -> int:
-        """Return the number of work-items in a work-group of the accumulator's kernels: no more than the device allows."""
+        """Return the number of work-items in a work-group of ESC's kernels (expand, sort, contract), as the device allows."""
         return min(self.work_group, chain.device.max_work_group)
 
     def _contraction(self, chain: Chain, product: Product, rows: Rows, key: np.dtype[Any], phase: str) -> EscContract:
         """Return the parameters of the kernel that contracts a slice's sorted products to entries of C in a phase."""
-        # The phase "values" reads no keys (row and column as one number), so that the dtype of keys does not matter.
+        # The phase "values" of the contraction reads no keys (row and column as one number): any dtype of keys does.
         name = "uint32" if phase == "values" else name_of(key)
         return EscContract.legal(chain.device, product.types.of(phase), rows.listed is not None, name, self._group(chain))
 

@@ -111,12 +111,12 @@ class EscTeamKernel(_SortingTeamKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        """Bytes of local memory that the kernel takes for each row of C."""
+        """Bytes of local memory that the sorting kernel takes for each row of C."""
         return self.products * (2 * self.word_bytes + 2) + 8 + self.lanes * (4 + self.types.value_bytes)
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # Where rows of B begin is kept in the memory of the words to sort, if a word has room for an index of B.
+        # The positions where rows of B begin are kept in the memory of the words to sort, if a word holds an index of B.
         bases = self.types.index == "int32" or self.word_bytes == 8
         return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
 
@@ -153,17 +153,17 @@ class EscGroupKernel(_SortingTeamKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        """Bytes of local memory that the kernel takes for each row of C."""
+        """Bytes of local memory that the sorting kernel takes for each row of C."""
         return 2 * (self.entries + 1) + self.lanes * (4 + self.types.value_bytes + 2 * (1 << self.DIGIT_BITS))
 
     @property
     def room(self) -> int:
-        """Words for a row's products in one pass of the radix sort: lanes have equal, odd numbers of words, at least three."""
+        """Number of words for a row's products in a pass of the radix sort: lanes have equal, odd numbers, at least three."""
         return self.products + 3 * self.lanes
 
     @property
     def base_words(self) -> int:
-        """Words of memory that hold, for each entry of a row of A, the position in B where the row of B that it names begins."""
+        """Number of words of memory that hold, for each entry of a row of A, where in B its row of B begins."""
         return -(-self.entries * self.types.index_bytes // self.word_bytes)
 
     @property
@@ -205,12 +205,12 @@ class _SortingTeam(Team):
 
     @override
     def adapt(self, product: Product, entries: int | None = None) -> Self:
-        """Return the accumulator with parameters that suit a product: its columns tell how many bits of a word they need."""
+        """Return the sorting accumulator with B's number of columns, which tells the bits of a column in a sorted word."""
         return replace(self, columns=self.columns or product.shape[1])
 
     @property
     def bits(self) -> int:
-        """Bits of the largest number of a product within its row."""
+        """Number of bits that the numbers 0, 1, ... of the intermediate products of a row of C need in a sorted word."""
         return (self.products - 1).bit_length()
 
     @property
@@ -233,7 +233,7 @@ class EscItem(_SortingTeam):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscItemKernel:
-        """Return the parameters of the sorting kernel for the phase of ``types``, as a device allows them."""
+        """Return the parameters of the sorting kernel for the phase of the product in ``types``, as a device allows them."""
         word_bytes = _word_bytes(types, self.columns, self.bits)
         requested = EscItemKernel(self.work_group, types, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
         fitting = min(device.local_memory - RESERVED, _LOCAL_BYTES) // requested.work_item_bytes
@@ -258,7 +258,7 @@ class EscTeam(_SortingTeam):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscTeamKernel:
-        """Return the parameters of the sorting kernel for the phase of ``types``, as a device allows them."""
+        """Return the parameters of the sorting kernel for the phase of the product in ``types``, as a device allows them."""
         word_bytes = _word_bytes(types, self.columns, self.bits)
         requested = EscTeamKernel(self.work_group, types, listed, device.portability, self.lanes, self.products, word_bytes)
         legal = requested.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
@@ -293,8 +293,8 @@ class EscGroup(_SortingTeam):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscGroupKernel:
-        """Return the parameters of the sorting kernel for the phase of ``types``, as a device allows them."""
-        # Lanes of a row meet at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
+        """Return the parameters of the sorting kernel for the phase of the product in ``types``, as a device allows them."""
+        # Lanes (work-items) of a row of C meet at barriers in loops of any length: one lane on CPU devices (quirk 4).
         lanes = min(self.work_group, device.resident)
         word_bytes = _word_bytes(types, self.columns, self.bits)
         shape = lanes, self.products, word_bytes, self.entries
@@ -303,7 +303,7 @@ class EscGroup(_SortingTeam):
     @property
     @override
     def length(self) -> int:
-        """Most entries of a row of A that a work-group can take."""
+        """Most entries of a row of A whose products the accumulator, a work-group to a row, can sort."""
         return self.entries
 
     @override
@@ -318,7 +318,7 @@ class EscGroup(_SortingTeam):
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
-        """Return the number of work-groups, and the last arguments: passes of the radix sort, and the memory for it."""
+        """Return the sorting kernel's number of work-groups and last arguments: number of passes and memory of the radix sort."""
         # Half of the workspace is room for the work-groups to sort the products of a few rows at a time.
         room = product.spare() // 2
         groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)

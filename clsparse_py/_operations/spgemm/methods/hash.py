@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 #: Most products of a row in the smallest bin of "hash" and "reg-hash"; bins double, as in Liu et al., Section 3.4.
 _MIN_PRODUCTS = 2
-#: Most products of a row in the smallest bin (class of rows) of "large-hash".
+#: Most intermediate products of a row of C in the smallest bin (class of rows) of the SpGEMM method "large-hash".
 _MIN_LARGE_PRODUCTS = 1024
 #: Least slots of a row's hash table of columns with sums.
 _MIN_SLOTS = 128
@@ -72,7 +72,7 @@ class HashKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        """Bytes of local memory that the kernel takes for each row of C."""
+        """Bytes of local memory that the hash kernel takes for each row of C."""
         exchanged = 4 + (self.types.value_bytes + 2 + 4 * -(-self.lanes // 32) if self.types.value_bytes and self.ordered else 0)
         return self.slots * (4 + self.types.value_bytes) + 2 * self._places + 4 + self.lanes * exchanged
 
@@ -140,7 +140,7 @@ class HashRowsKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        """Bytes of local memory that the kernel takes for each row of C."""
+        """Bytes of local memory that the hash kernel takes for each row of C."""
         value = self.types.value_bytes
         staged = (self.entries + 1) * (self.types.index_bytes + 2) + self.entries * value
         return self.slots * (4 + value + 2 * bool(value)) + staged + 4 * self.lanes
@@ -219,7 +219,7 @@ class HashRows(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> HashRowsKernel:
-        """Return the parameters of the hash kernel for the phase of ``types``, as a device allows them."""
+        """Return the parameters of the hash kernel for the phase of the product in ``types``, as a device allows them."""
         if types.arithmetic:
             slots = max(self.products // self.contraction, min(self.products, _MIN_SLOTS))
             room = device.local_memory - _STAGED_BYTES if self.min_entries else device.local_memory // 2
@@ -243,7 +243,7 @@ class HashRows(Team):
 
     @override
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
-        """Return the parameters of the hash kernel of the symbolic phase; None for others, which depend on C's entries."""
+        """Return the parameters of the hash kernel of the symbolic phase; None in other phases, as they depend on C's entries."""
         return super().predict_record(product, rows, phase) if phase == "symbolic" else None
 
     @override
@@ -303,7 +303,7 @@ class Hash(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> HashKernel:
-        """Return the parameters of the hash kernel for the phase of ``types``, as a device allows them."""
+        """Return the parameters of the hash kernel for the phase of the product in ``types``, as a device allows them."""
         shape = self.lanes, self.products, self._slots(types), self.items, self.deterministic or not _has_atomics(device, types)
         return HashKernel(self.work_group, types, listed, device.portability, *shape).resident_twice(device)
 

@@ -194,14 +194,14 @@ class Merge(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> MergeKernel:
-        """Return the parameters of the merging kernel for the phase of ``types``, as a device allows them."""
+        """Return the parameters of the merging kernel for the phase of the product in ``types``, as a device allows them."""
         legal = self.legal(device, types, listed=listed)
         assert legal is not None, self  # `merges` gives none else
         return legal
 
     @override
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
-        """Return the parameters of the merging kernel of a phase; None if they depend on C's number of entries."""
+        """Return the parameters of the merging kernel of a phase of the product; None if they depend on C's number of entries."""
         # The merge kernel depends on the number of entries of C that a work-item stages, hence on C's number of entries.
         staging = self.staged_c is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
         return None if staging else super().predict_record(product, rows, phase)

@@ -62,7 +62,7 @@ class SortKernel(SynchronisedKernel):
     @property
     @override
     def row_bytes(self) -> int:
-        """Bytes of local memory that the kernel takes for each row of C."""
+        """Bytes of local memory that the sorting kernel takes for each row of C."""
         words = self.word_bytes * (self.products + self.lanes)
         return words + (2 + self.types.index_bytes + self.types.value_bytes) * self.products + 2 + 4 * self.lanes
 
@@ -146,7 +146,7 @@ class Sort(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> SortKernel:
-        """Return the parameters of the sorting kernel for the phase of ``types``, as a device allows them."""
+        """Return the parameters of the sorting kernel for the phase of the product in ``types``, as a device allows them."""
         columns = 32 if self.columns is None else (self.columns - 1).bit_length()
         bits = columns + (0 if types.phase == "symbolic" else (self.products - 1).bit_length())
         word_bytes = 8 if types.wide or bits > 32 else 4

@@ -29,14 +29,14 @@ class Team(abc.ABC):
 
     @abc.abstractmethod
     def record(self, device: Device, types: KernelTypes, listed: bool) -> RowKernel:
-        """Return the parameters of the accumulator's kernel in the phase of ``types``, as a device allows them."""
+        """Return the parameters of the accumulator's kernel for the phase of SpGEMM in ``types``, as a device allows them."""
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Return the parameters of the accumulator in a few words, for `SpgemmPlan.explain`."""
+        """Return the parameters of the accumulator of SpGEMM's rows in a few words, for `SpgemmPlan.explain`."""
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:  # noqa: ARG002 - teams keep nothing
-        """Return None, the state of some rows: an accumulator with a team of lanes to a row needs nothing but the operands."""
+        """Return None: an accumulator with a team of lanes to a row of C prepares no state, as it needs the operands alone."""
         return None
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:  # noqa: ARG002
@@ -44,7 +44,7 @@ class Team(abc.ABC):
         self._enqueue(chain, product, rows, "symbolic", counts)
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:  # noqa: ARG002
-        """Enqueue the kernel that makes columns and values of each row of C, or values alone; counts entries if C has counts."""
+        """Enqueue the kernel that makes columns and values of each row of C, or values alone; also counts if C has counts."""
         results = C[:3] if C.counts is None else C
         self._enqueue(chain, product, rows, phase, product.a_data, product.b_data, *results, entries=C.data.size)
 
@@ -53,7 +53,7 @@ class Team(abc.ABC):
         return self
 
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
-        """Return the parameters of the kernel that a phase of a product will take; None if they are not known yet."""
+        """Return the parameters of the accumulator's kernel for a phase of a product; None if they are not known yet."""
         kind = product.kind
         return self.adapt(product).record(kind.device, kind.types.of(phase), rows.listed is not None)
 
@@ -71,7 +71,7 @@ class Team(abc.ABC):
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own_arguments)
 
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:  # noqa: ARG002
-        """Return the number of work-groups that make some rows, and the kernel's last arguments, which most kernels lack."""
+        """Return the number of work-groups that make some rows of C, and the accumulator kernel's own last arguments, if any."""
         return record.groups(rows.n), ()
 
 
@@ -82,7 +82,7 @@ class SynchronisedKernel(RowKernel):
     @property
     @abc.abstractmethod
     def row_bytes(self) -> int:
-        """Bytes of local memory that the kernel takes for each row of C."""
+        """Bytes of local memory that an accumulator's kernel takes for each row of C."""
 
     @property
     def team_sync(self) -> str:
@@ -103,7 +103,7 @@ class SynchronisedKernel(RowKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest parameters of the kernel for a work-group and a lane width; None if there are none."""
+        """Return the nearest parameters of the row kernel for a work-group and a lane width; None if there are none."""
         if not work_group:
             return None
         lanes = self.lanes if self.lanes <= work_group else 1 << work_group.bit_length() - 1
@@ -111,11 +111,11 @@ class SynchronisedKernel(RowKernel):
         return replace(self, work_group=work_group // lanes * lanes, lanes=lanes, portability=portability)
 
     def fitting(self, device: Device) -> Self:
-        """Return the kernel's parameters with a work-group that a device allows, and as few lanes as local memory asks for."""
+        """Return the row kernel's parameters with a work-group that a device allows and as few lanes as local memory asks for."""
         return device.fitting(self._fewer_lanes(device), lambda record: record.row_bytes)
 
     def _fewer_lanes(self, device: Device) -> Iterator[Self]:
-        """Iterate over the kernel's parameters that a device allows, those with more lanes to a row first."""
+        """Iterate over the row kernel's parameters that a device allows, those with more lanes to a row of C first."""
         work_group = min(self.work_group, device.max_work_group)
         while (record := self.within(work_group, device.portability.lane_width)) is not None:
             yield record
@@ -128,6 +128,6 @@ class SynchronisedKernel(RowKernel):
         return replace(record, work_group=min(record.work_group, record.lanes << rows.bit_length() - 1))
 
     def with_teams(self, n_bytes: int) -> Self:
-        """Return the kernel's parameters with as many rows to a work-group as ``n_bytes`` of local memory hold, at least one."""
+        """Return the row kernel's parameters with the rows per work-group that ``n_bytes`` of local memory hold, one at least."""
         teams = max(min(self.work_group // self.lanes, n_bytes // self.row_bytes), 1)
         return replace(self, work_group=teams * self.lanes)
