@@ -8,7 +8,7 @@
 
 void add_atomic(local T *sum, const T x)
 {
-    // The compare-and-exchange first expects ZERO, the value that a sum begins with.
+    // The first compare-and-exchange expects that *sum is still ZERO, with which each sum begins.
 #if T_BYTES == 4
     uint current = T_BITS(ZERO), expected;
     do {

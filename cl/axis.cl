@@ -1,6 +1,6 @@
 // The index along one axis for each place (r, c) of an index matrix: read from a list, or evenly spaced.
 //
-// AXIS(name):          the kernel parameters that describe an axis of the index matrix.
+// AXIS(name):          the kernel parameters that give the indices along one axis, for all places of the index matrix.
 // AXIS_AT(name, r, c): the index along the axis at place (r, c).
 #define AXIS(NAME) const uint NAME##_listed, const long NAME##_begin, const long NAME##_by_row, const long NAME##_by_column, \
     global const I *restrict NAME##_list

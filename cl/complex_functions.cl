@@ -1,8 +1,8 @@
 // Functions of complex numbers: pairs T of two REAL, with NumPy's branch cuts.
 //
-// Functions: complex_inverse(z), complex_power(a, b), complex_sqrt(z), complex_sin(z), complex_sinh(z), complex_tan(z),
-// complex_tanh(z), complex_asin(z), complex_asinh(z), complex_atan(z), complex_atanh(z), complex_expm1(z), complex_log1p(z), and
-// complex_sign(z), which is z over its absolute value, or 0.
+// complex_inverse(z) is 1 / z, complex_power(a, b) a to the power b, and complex_sign(z) z over its absolute value, or 0.
+// complex_sqrt, complex_sin, complex_sinh, complex_tan, complex_tanh, complex_expm1, complex_log1p: functions of one number.
+// complex_asin, complex_asinh, complex_atan, complex_atanh: the inverse functions of sin, sinh, tan and tanh.
 //
 // Source: Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit".
 // Source of complex_inverse: Smith, "Algorithm 116: complex division".
@@ -55,7 +55,7 @@ T complex_sqrt(const T z)
                        : (T)(isnan(z.y) ? z.y : (REAL)0, copysign((REAL)INFINITY, z.y));
     if (z.x == 0 && z.y == 0)
         return (T)(0, z.y);
-    // Half of |z.x| and half of |z| are added under the root, so that their sum stays finite.
+    // sqrt((|x| + |z|) / 2) with z = x + i y: |x| and |z| are halved before they are added, so that their sum stays finite.
     const REAL root = sqrt(fabs(z.x) / 2 + hypot(z.x / 2, z.y / 2));
     const REAL other = fabs(z.y) / (2 * root);
     return z.x >= 0 ? (T)(root, copysign(other, z.y)) : (T)(other, copysign(root, z.y));
@@ -68,7 +68,7 @@ T complex_sinh(const T z)
     if (z.x == 0)
         return (T)(z.x, sin(z.y));
     if (fabs(z.x) > (sizeof(REAL) == 4 ? 80 : 700)) {
-        // exp is taken of half the argument: exp, and sinh on some devices, overflow for arguments whose result is finite.
+        // exp(|x|) is computed as exp(|x| / 2) squared: exp, and sinh on some devices, overflow where sinh(x + i y) is finite.
         const REAL root = exp(fabs(z.x) / 2);
         return (T)(copysign(root, z.x) * (cos(z.y) / 2) * root, root * (sin(z.y) / 2) * root);
     }

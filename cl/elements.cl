@@ -2,7 +2,7 @@
 //
 // ELEMENTS(x), CONST_ELEMENTS(x):  parameters of a function: the arrays x_keys and x_values.
 // ARRAYS(x):                       the arrays x_keys and x_values as arguments of a call.
-// MOVE(x, i, y, j):                element i of x becomes element j of y.
+// MOVE(x, i, y, j):                copies element i of x, its key and value, to element j of y.
 #ifndef VALUES
     #error "elements.cl needs VALUES: 1 if values move with keys, else 0"
 #endif

@@ -2,7 +2,7 @@
 //
 // ESC_PLACE(run): the place in C of entry number `run` of the slice, which has n_rows rows from slot `begin` on.
 // runs_before[r] is the number of the slice's entries before row r; runs_before[n_rows] is the number of all its entries.
-// Rows of a slice that are not listed are adjacent in C.
+// A slice is a set of rows of C whose products are expanded at once; unless LISTED, the rows of a slice are adjacent in C.
 #include "spgemm_rows.cl"
 
 #if LISTED

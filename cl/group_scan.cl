@@ -30,7 +30,7 @@
         }
 #endif
 #if defined(LANES_BY_PTX)
-// The number of the lane is read anew for each scan: else compilers keep values that depend on it in registers from scan to scan.
+// Each scan reads the lane's number anew: else compilers keep values that depend on the number in registers between scans.
 #define OWN_NUMBER uint me; asm volatile("mov.u32 %0, %1;" : "=r"(me) : "r"((uint)get_local_id(0)));
 #else
 #define OWN_NUMBER const uint me = get_local_id(0);

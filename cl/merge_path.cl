@@ -2,7 +2,7 @@
 //
 // merge_path_global(a, n_a, b, n_b, diagonal): the number of keys of a among the first `diagonal` keys of the merge of a and b.
 // merge_path_local(a, n_a, b, n_b, diagonal): the same number for keys in local memory. a has n_a keys, and b has n_b.
-// Of equal keys in the merge, those of a come first.
+// Of equal keys in the merge of a and b, those of a come first.
 #define MERGE_PATH(SPACE, COUNT) \
     COUNT merge_path_##SPACE( \
         SPACE const K *a, const COUNT n_a, SPACE const K *b, const COUNT n_b, const COUNT diagonal) \

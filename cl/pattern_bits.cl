@@ -3,7 +3,7 @@
 // PATTERN_LANES work-items of a work-group take a row of the matrix; PATTERN_LANES divides the work-group size.
 //
 // put_pattern(bits, first, indptr, indices, n_rows, n_words): stores the pattern of a matrix in canonical format in bits.
-//     For each word of the pattern that has entries, put_pattern stores the first of these entries in first.
+//     For each word of the pattern that has entries, put_pattern stores the position of the first of these entries in `first`.
 //     put_pattern has barriers, so the whole work-group has to call it.
 // place_in(bits, first, column): the position in the matrix's arrays of the entry at bit `column` of a word of the pattern.
 // scan_words(bits, first, box, n): first[i] becomes the number of bits set before word i, and first[n] that of all n words.
@@ -77,7 +77,7 @@ uint word_with(local const uint *first, const uint n, const uint i)
 uint column_of(uint bits, uint i)
 {
     uint column = 0;
-    // Halves of the word that come before the wanted bit are left out.
+    // Set bit number i of the word is found by bisection: the lower half of the bits is left out if bit i is not in that half.
     for (uint half_width = 16; half_width; half_width /= 2) {
         const uint n = popcount(bits & ((1u << half_width) - 1));
         if (i >= n) {

@@ -1,12 +1,12 @@
 // Segments, and the sorted runs that are merged in rounds until each segment is one run.
 //
 // bounds has the first element of each segment, and the end of the last segment.
-// With RUNS_GIVEN 1, segment_ptr has the first run of each segment, and run_ptr the first element of each run.
+// With RUNS_GIVEN 1, segment_ptr has the first sorted run of each segment, and run_ptr the first element of each run.
 // A segment that is cut is first sorted in tiles of TILE elements: the tiles are the runs of the segment then.
 // All segments are cut if no runs are given; else those whose given runs take more rounds than tiles by more than SORT_ROUNDS.
 //
 // A segment whose runs take r rounds of merging begins in round n_rounds - r, so that all segments end in the last round.
-// A segment of a single run is moved in the last round.
+// A segment of a single sorted run is moved to the output in the last merge round.
 #ifndef RUNS_GIVEN
     #error "segment_runs.cl needs RUNS_GIVEN: 1 if runs are given, else 0"
 #endif
@@ -31,7 +31,7 @@ typedef struct {
     int cut;               // whether the runs are tiles
 } Segment;
 
-// Two runs that a round merges: from begin to middle, and from middle to end. The second run may be empty.
+// Two sorted runs that a round merges: elements from begin to middle, and from middle to end. The second run may be empty.
 typedef struct {
     long begin, middle, end;
 } Pair;
@@ -41,7 +41,7 @@ uint rounds_of(const long n_runs)
     return n_runs > 1 ? (uint)(64 - clz(n_runs - 1)) : 0;
 }
 
-// The segment of the elements from begin to end, with n_given given runs from first_run on, if runs are given.
+// The segment of the elements from begin to end, with n_given sorted runs from first_run on if the caller gives runs.
 Segment segment_between(const long begin, const long end, const long first_run, const long n_given)
 {
     Segment s = {begin, end, 0, (end - begin + (TILE - 1)) / TILE, 0, 1};
@@ -67,7 +67,7 @@ Segment segment_at(RUN_PARAMETERS global const I *bounds, const long number)
 #endif
 }
 
-// The number of rounds that a segment has taken before a round; negative before the segment's first round.
+// The number of merge rounds that a segment has taken part in before a round; negative before the segment's first round.
 int step_in(const Segment s, const uint round, const uint n_rounds)
 {
     return (int)round - (int)(n_rounds - max(s.rounds, 1u));
@@ -96,7 +96,7 @@ long run_at(RUN_PARAMETERS const Segment s, long low, long high, const long posi
     return low;
 }
 
-// The pair of runs with a given run that a round merges: before the round, the segment of the run has taken `step` rounds.
+// The pair of sorted runs, with a given one among them, that a round merges after `step` merge rounds of the segment.
 Pair pair_of(RUN_PARAMETERS const Segment s, const long run, const int step)
 {
     const long first = run >> (step + 1) << (step + 1);

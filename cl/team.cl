@@ -1,6 +1,6 @@
 // Operations of a team: TEAM consecutive work-items (lanes) of a work-group, which make a row together.
-// TEAM divides the work-group size. A team is a whole work-group, or synchronises by barriers (TEAM_SYNC_BY_BARRIER), or
-// its number of work-items is a power of two, all of one sub-group.
+// TEAM divides the work-group size.
+// TEAM is a power of two, and a team lies in one sub-group, unless teams synchronise by barriers or are whole work-groups.
 //
 // TEAM_ROW:                          declares lane, team, active (whether the team has a row), the row of C, and begin and length
 //                                    of the row of A.
@@ -9,7 +9,7 @@
 // team_offsets(offsets, n, box):     scans n counts: offsets[i] becomes the sum of the first i counts, for i from 0 to n.
 // team_find(offsets, low, high, i):  the last k in low to high - 1 with offsets[k] <= i; k = low has it. A lane calls it alone.
 //
-// PLACE is an unsigned type that holds every offset.
+// PLACE is an unsigned type that holds every offset of team_offsets.
 // With TEAM_SYNC_BY_BARRIER the whole work-group has to call the functions of a team, but for team_find.
 // Loops that call functions of a team with barriers have a trip count that the compiler knows (quirk 4).
 #ifndef TEAM
@@ -28,14 +28,14 @@
 #elif defined(TEAM_SYNC_BY_PTX)
     void team_sync(void)
     {
-        // The mask has the lanes of the team, of the 32 of the sub-group: other teams may be elsewhere.
+        // The mask has a bit for each lane of the team, of the sub-group's 32 lanes: lanes of other teams need not synchronise.
         const uint mask = (TEAM < 32 ? (1u << TEAM % 32) - 1 : UINT_MAX) << get_local_id(0) % 32 / TEAM * TEAM;
         asm volatile("bar.warp.sync %0;" ::"r"(mask) : "memory");
     }
 #elif defined(TEAM_SYNC_BY_WAVE)
     void team_sync(void)
     {
-        // Lanes of a wave run in step: only the compiler has to keep the order of accesses.
+        // Lanes of a wave (sub-group) run in step: only the compiler has to keep the order of accesses to local memory.
         mem_fence(CLK_LOCAL_MEM_FENCE);
         __builtin_amdgcn_wave_barrier();
         mem_fence(CLK_LOCAL_MEM_FENCE);

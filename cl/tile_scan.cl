@@ -8,9 +8,9 @@
 //                           Where SEGMENTED is 1, head_box holds a uint for each work-item; else heads and head_box may be 0.
 //
 // group_before and tile_scan have barriers, so the whole work-group has to call them; tile_scan begins and ends with a barrier.
-// group_before and tile_scan always add in the same order.
+// group_before and tile_scan add the same values always in the same order.
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
-// A sum, and whether a segment begins in it, are two variables: a struct of both would have padding, which nothing writes.
+// A sum and the flag whether a segment begins in it are two variables, as a struct of both would have unwritten padding.
 #ifndef WORK_GROUP
     #error "tile_scan.cl needs WORK_GROUP: the work-group size"
 #endif

@@ -2,8 +2,8 @@
 //
 // UNALIGNED(TYPE, N):             makes LOAD_UNALIGNED(TYPE, N, p) usable.
 // LOAD_UNALIGNED(TYPE, N, p):     the N values from p on; vloadN is the portable way to load them.
-//                                 Where the compiler is known to take a vector type of lower alignment, the load is a single
-//                                 instruction, where some CPU runtimes call a function for vloadN.
+//                                 Some CPU runtimes call a function for vloadN.
+//                                 A vector type of lower alignment makes the load one instruction, where compilers take it.
 #if defined(__clang__)
     #define UNALIGNED(TYPE, N) typedef TYPE##N TYPE##N##_unaligned __attribute__((aligned(sizeof(TYPE))));
     #define LOAD_UNALIGNED(TYPE, N, p) (*(global const TYPE##N##_unaligned *)(p))

@@ -24,7 +24,7 @@
         const T scaled = MULTIPLY(alpha, sum);
         *y = is_zero(beta) ? scaled : ADD(scaled, MULTIPLY(beta, *y));
     }
-    // `update_more` adds the rest of a row to a y that `update` has written the first piece of the row to.
+    // `update_more` adds the sum of the rest of a row to the entry of y to which `update` has written the first piece's sum.
     void update_more(const T alpha, const T beta, global T *y, T sum)
     {
         *y = ADD(*y, MULTIPLY(alpha, sum));

@@ -33,7 +33,7 @@ Result        exact; lists are in any order
             if (is_near == 2)
                 blocker = NONE;
 % endif
-            // The row of a node's neighbour is loaded several entries at a time, so that the loads are in flight together.
+            // The entries of a neighbour's row are loaded several at a time, so that these loads are in flight together.
             for (I m = indptr[near]; m < last; m += ${at_once}) {
 % for u in range(at_once):
                 const I far_${u} = m + ${u} < last ? indices[m + ${u}] : node;
@@ -107,7 +107,7 @@ void ${name}(
     global const uint *state = (global const uint *)states;
     volatile global uint *counter = counters + after;
     const uint n_mine = end > group ? (end - group - 1) / groups + 1 : 0, n_looks = min(n_mine, ${listed}u);
-    // Reset the length of the list of active nodes that the launch before this one read.
+    // Set to 0 the length of the list of active (undecided) nodes that the launch before this one read.
     if (get_global_id(0) == 0)
         counters[3 - turn - after] = 0;
     if (me == 0) {
@@ -137,7 +137,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
     for (uint at = me; at < n_looks; at += ${work_group}) {
         const I node = looks[at];
         const uint blocker = latest[at];
-        // A node of the independent set is within two edges, which decides this node.
+        // Blocker NONE: the node is decided, as a node of the independent set is within two edges of it.
         if (blocker == NONE)
             continue;
         if (blocker == 0) {
@@ -150,7 +150,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
         }
         volatile global uint *list = waiting + (blocker - 1);
         uint head = *list;
-        // A node's successor is set before the node enters a waiting list: an atomic function that has returned is done.
+        // A node's successor in a waiting list is written before the node enters the list: an atomic write is done on return.
         while (head != CLOSED && atomic_xchg(next + node, head) != CLOSED) {
             const uint was = atomic_cmpxchg(list, head, (uint)node);
             if (was == head)
@@ -161,7 +161,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
             rest[atomic_inc(counter)] = node;
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    // The teams of `lanes` work-items take the rows of the roots' neighbours in turn, a row to a team.
+    // The teams of `lanes` work-items take the rows of neighbours of roots (new nodes of the set) in turn, a row to a team.
     uint before = 0;
     for (uint at = 0; at < n_roots; ++at) {
         const I node = roots[at], stop = stops[at];
@@ -169,7 +169,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
         before += (uint)(stop - firsts[at]);
         for (; k < stop; k += ${teams}) {
             const I near = indices[k], first = indptr[near], last = indptr[near + 1];
-            // The index before the first entry of a neighbour's row stands for the neighbour itself.
+            // Loop index m = first - 1, before the first entry of a neighbour's row, stands for the neighbour itself.
             for (I m = first - 1 + (I)lane; near != node && m < last; m += ${lanes}) {
                 const I other = m < first ? near : indices[m];
                 if (other == node || (other == near && m >= first) || atomic_cmpxchg(states + other, 1u, 0u) != 1)

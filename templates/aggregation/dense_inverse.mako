@@ -29,7 +29,7 @@ void ${name}(
         }
     for (ulong k = 0; k < n; ++k) {
         const R pivot = real_part(inverse[k * n + k]);
-        // After a pivot of the matrix that is not positive the least pivot stays minus infinity.
+        // The least pivot stays minus infinity after a pivot that is not positive: the inverse then does not count.
         least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
         largest_pivot = fmax(largest_pivot, pivot);
         if (!(least_pivot > 0))
@@ -84,7 +84,7 @@ void ${name}(
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
         const R pivot = k < n ? real_part(inverse[k * n + k]) : 1;
         if (k < n) {
-            // After a pivot of the matrix that is not positive the least pivot stays minus infinity.
+            // The least pivot stays minus infinity after a pivot that is not positive: the inverse then does not count.
             least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
             largest_pivot = fmax(largest_pivot, pivot);
         }

@@ -1,7 +1,8 @@
 <%doc>
-A prolongator smoothed by a step of the Jacobi method, P = (1 - gain D^-1 A) T, for a T of at most one entry a row, such as that
-of one candidate. `make`: rows of P, each in the room of A's row, or, if a work-item's rows are `adjacent`, one after another in
-the room of all of them; `pack`: rows moved together; `values`: the values of a P whose structure is there.
+A prolongator smoothed by a step of the Jacobi method, P = (1 - gain D^-1 A) T with the damping factor gain, for a T of at most
+one entry a row, such as that of one candidate. `make`: rows of P, each in the room of A's row, or, if a work-item's rows are
+`adjacent`, one after another in the room of all of them; `pack`: rows moved together; `values`: the values of a P whose structure
+is there.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"
@@ -34,7 +35,7 @@ Result        deterministic
                 continue;
             const I column = t_columns[at];
             const T term = times(of_real(near == (I)row) - times(scale, values[k]) * gain, t_values[at]);
-            // Adjacent neighbours of a node are in one aggregate as a rule, so the place of the last term is tried first.
+            // Successive neighbours of a node are mostly in one aggregate: a term's column is first compared to the last term's.
             if (length == 0 || ${col("place")} != column) {
                 place = length;
                 while (place > 0 && ${col("place - 1")} >= column)
@@ -95,7 +96,7 @@ void ${name}(
     for (ulong row = first_row; row < end; row += step) {
 % if phase == "pack":
 % if adjacent:
-        // The adjacent rows of a work-item are packed at once.
+        // The rows of P of a work-item, which lie one after another, are moved as one stretch of entries.
         const I begin = pointers[row], length = pointers[end] - begin, first = indptr[row];
         row = end;
 % else:

@@ -1,5 +1,6 @@
 <%doc>
-The values of 1 - gain D^-1 A for a matrix A and its diagonal D: a step of the Jacobi method, to smooth prolongators with.
+The values of 1 - gain D^-1 A for a matrix A, its diagonal D and the damping factor gain: a step of the Jacobi method, to smooth
+prolongators with.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"

@@ -26,7 +26,7 @@ void ${name}(
             row_end = indptr[row + 1];
         }
         const I column = indices[at];
-        // The entry's magnitude is divided by the diagonal's before the product, as squares may overflow.
+        // |a_ij|^2 / (|a_ii| |a_jj|) is computed as (|a_ij| / |a_ii|) * (|a_ij| / |a_jj|), as squares may overflow.
         const R size = magnitude(values[at]), rows = magnitude(diagonal[row]), columns = magnitude(diagonal[column]);
         strong[at] = column != row && (rows == 0 || columns == 0 || (size / rows) * (size / columns) >= theta * theta);
     }

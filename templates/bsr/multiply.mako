@@ -96,7 +96,7 @@ void ${name}(
 % endif
         }
 % if lanes:
-        // The products of A's next block are added to the sums that this block of A left in C.
+        // The products of the next block of A are added to the sums in C that this block of A wrote.
         barrier(CLK_GLOBAL_MEM_FENCE);
 % endif
     }

@@ -18,7 +18,7 @@ void ${name}(
     SHARED long box[${work_group}];
     const ulong begin = get_global_id(0) * stride, end = min(begin + span, n);
     long fallen = 0, unsorted = 0, repeated = 0;
-    // Entry 0, which has no entry before it, is not compared.
+    // Entry 0 of the matrix, which has no entry before it, is not compared with a predecessor.
     for (ulong k = begin ? begin : step; k < end; k += step) {
         fallen += rows[k] < rows[k - 1];
         unsorted += rows[k] == rows[k - 1] && columns[k] < columns[k - 1];

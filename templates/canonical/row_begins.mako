@@ -16,7 +16,7 @@ void ${name}(
     ulong at = 0;
     for (ulong row = begin; row < end; row += step) {
         // Entries before `at` lie in earlier rows: a search for a row's beginning doubles its steps from `at` on, then bisects.
-        // The search for the beginning of a work-item's first row bisects all entries.
+        // The search for the beginning of the first row of a work-item bisects all entries of the matrix.
         ulong reach = row == begin ? n_entries : 1;
         for (; at + reach <= n_entries && (ulong)rows[at + reach - 1] < row; reach *= 2)
             at += reach;

@@ -48,7 +48,7 @@ void ${name}(
 % if fill:
     I n_results = starts[tile];
     const I results_end = starts[tile + 1];
-    // If no column is in both matrices and no result is 0, rows with entries of one matrix alone are copied.
+    // Rows with entries of one matrix alone are copied if all results are kept and no column of the tile is in both matrices.
     const bool is_whole = results_end - n_results == (last_a - a) + (last_b - b);
 % else:
     // Results of all entries are counted as if the other matrix had no entry there; columns in both matrices are corrected below.

@@ -122,7 +122,7 @@ ${mark_places()}\
 
     // next_a and next_b are the next columns of A and B in the row, I_MAX behind the row's end.
     // Equal next_a and next_b are a pair of entries or, if they are I_MAX, the end of the row.
-    // Bits of places behind the tile's last place are cleared below.
+    // The bits in kind_a and kind_upper of places behind the last place of the tile are cleared below.
     uint at_a = a, at_b = n_a + b, kind_a = 0, kind_upper = 0;
     b_end += n_a;
     I next_a = at_a < a_end ? box[at_a] : I_MAX, next_b = at_b < b_end ? box[at_b] : I_MAX;

@@ -38,7 +38,7 @@ void ${name}(
             out_data[belongs[i] + before] = values[r * row_step + c * column_step];
         }
 % else:
-        // `low` becomes the number of new entries before the entry or row: a binary search.
+        // `low` becomes the number of new entries before entry i, or before row i, of the matrix: a binary search.
         I low = 0, high = n_new;
         while (low < high) {
             const I middle = low + (high - low) / 2;

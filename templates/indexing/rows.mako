@@ -35,7 +35,7 @@ void ${name}(
     const I entry = (I)(begin - first);
     const uint n_heads = (uint)(behind - first), count = (uint)(end - begin) - n_heads;
 
-    // distances: entries' positions in the matrix less those in the result, for the row in which the tile begins and later rows.
+    // distances[r]: the position in the matrix less the position in the result, the same for all entries of row r of the tile.
     for (uint r = me + (first ? 0 : 1); r <= n_heads; r += ${work_group}) {
         const I row = first + r - 1, start = starts[row], position = ${"rows[row]" if listed_type else "row"};
         distances[r] = indptr[position${" < 0 ? position + n_positions : position" if listed_type else ""}] - start;
@@ -50,7 +50,7 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
     path_spread(&any_long, bounds, n_heads, rows_before);
 
-    // Each step has a loop of its own over a work-item's entries, so that the entries' loads are in flight together.
+    // Positions, loads and stores of the entries of a work-item have a loop each, so that the loads are in flight together.
 % for u in range(items):
     const bool active_${u} = me + ${u * work_group} < count;
     const I source_${u} = active_${u} ? entry + (me + ${u * work_group}) + distances[rows_before[me + ${u * work_group}]] : 0;

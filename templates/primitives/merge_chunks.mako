@@ -39,7 +39,7 @@ void ${name}(
 % endif
             merge_serial(ARRAYS(source), a, p.middle, b, p.end, ARRAYS(target), to, to_end);
         to = a = to_end;
-        // Go on to the run that holds the next element of the merged output.
+        // `run` becomes the run in whose range of positions the next output element lies: a run of the pair that is merged next.
         while (run + 1 < s.n_runs && run_begin(RUN_ARRAYS s, run + 1) <= to)
             ++run;
     }

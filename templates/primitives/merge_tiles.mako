@@ -52,7 +52,7 @@ void ${name}(
     const long first_run = number;
 % endif
 
-    // The tile's outputs are n_a elements from a_begin on, then elements from b_begin on, n_ab elements together.
+    // The tile merges n_a elements that begin at a_begin with elements that begin at b_begin: n_ab elements together.
     // If the tile ends in another pair of runs (`last`) than it begins in (`first`), elements of that pair's second run follow.
     Pair first = {0, 0, 0}, last = {0, 0, 0};
     long a_begin = 0, b_begin = 0, a_end = 0, last_b = 0, last_run = s.n_runs - 1;
@@ -100,7 +100,7 @@ void ${name}(
     const uint out_last = min(me * ${items} + ${items}, n_outputs);
     for (uint out = me * ${items}; out < out_last; ++out) {
         if (out >= pair_last) {
-            // Find the pair of runs of this output element, the pair's elements in the tile, and the split of its merge there.
+            // Find the pair of runs merged to output `out`, its elements in the tile, and how many of each run come before `out`.
             const long position = begin + out;
             Pair p = first;
             if (position >= last.begin)

@@ -132,7 +132,7 @@ void ${name}(
         local_start[${digits}] = ${tile};
     global const ${word} *words_here = words + begin + mine;
 % for i in range(items):
-    // Padding: positions behind the last entry come last in the tile, with the highest digit.
+    // Positions behind the last entry of all are padded with the highest digit, which comes last in the tile.
     const ${word} word_${i} = behind_mine > ${i * match_width} ? words_here[${i * match_width}] : (${word})~flipped;
 % if source == "items":
     const I item_${i} = behind_mine > ${i * match_width} ? items[begin + mine + ${i * match_width}] : 0;
@@ -141,7 +141,7 @@ void ${name}(
 % endif
 % endfor
 
-    // Entries of lower digits come first: the number of these entries is added to the places.
+    // The number of all entries of lower digits, which come first, is added to the places of a digit's entries.
     {
         I lower_digits = ${" + ".join(f"all_{i} + all_second_{i}" for i in range(pairs))};
         lower_digits = (I)${"group_scan_add_long((local ulong *)pool" if wide else "group_scan_add(box"}, lower_digits);
@@ -153,7 +153,7 @@ void ${name}(
     }
 
 % if source == "rows":
-    // The row of an entry is the last row that begins at or before the entry. Marks are padded: no two lanes meet in a bank.
+    // An entry's row is the last one that begins at or before it. Marks of row begins are padded: no two lanes meet in a bank.
     local uint *marks = (local uint *)pool;
     const long first_row = lower_bound(indptr, n_rows, begin + 1) - 1;
     for (uint i = me; i < ${tile + tile // items}; i += ${work_group})

@@ -48,7 +48,7 @@ void ${name}(
     if (chunk == n_chunks - 1)
         starts[sum] = (T)n;
 % else:
-    // Target has one entry more than source: the sum of all entries.
+    // If the array target has one entry more than the array source, the last is the sum of all entries.
     if (chunk == n_chunks - 1 && n_target > n)
         target[n] = (TARGET)(sum);
 % endif

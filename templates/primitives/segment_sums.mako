@@ -52,7 +52,7 @@ void ${name}(
     const ulong first = bounds[0], after = bounds[1];
     const I begin = (I)(part * ${step} - first), end = (I)(min((part + 1) * ${step}, weight) - after);
     // All loads of a work-item's entries are in flight before the first loaded entry is used.
-    // Sums of segments are then made from local memory, where a long segment is cheap.
+    // Segments are then summed from local memory, where a segment of many entries is cheap.
 % for i in range(items):
     const T x_${i} = begin + (I)(me + ${i * work_group}) < end ? LOAD(source, (ulong)(begin + (I)(me + ${i * work_group}))) : ZERO;
 % endfor
@@ -72,7 +72,7 @@ void ${name}(
 % endif
     const uint lane = me & (lanes - 1), abreast = ${work_group} / lanes;
     for (ulong from = first; from < after; from += ${unroll} * abreast) {
-        // All loads of ${unroll} segments are in flight before the first is used.
+        // A turn of this loop sums ${unroll} segments side by side, so that the loads of their entries are in flight together.
 % for u in range(unroll):
         const ulong s_${u} = from + me / lanes + ${u} * abreast;
         const bool is_${u} = s_${u} < after;

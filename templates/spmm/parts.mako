@@ -102,7 +102,7 @@ void ${name}(
 % endif
     const I begin = indptr[row];
     const uint n = (uint)(indptr[row + 1] - begin);
-    // own_r: how far the entries of row r stand behind those of the group's first row; 0 for a row that the group does not have.
+    // own_r: the number of entries of a part of several rows that come before its row r; 0 if the part has no row r.
     const I own_0 = 0;
 % for r in members[1:]:
     const I own_${r} = ${r} < n_rows ? (I)n * ${r} : 0;
@@ -200,7 +200,7 @@ void ${name}(
 % endfor
 % else:
 
-    // FLUSH: a row's sums go to y, or to the part's place in partial if an earlier part began the row; then comes the next row.
+    // FLUSH: stores a row's sums, in Y or, if an earlier part of A began the row, in partial; then goes on to the next row.
     #define FLUSH \
         if (is_rest) { \
 % for c in slots:

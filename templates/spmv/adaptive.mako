@@ -29,7 +29,7 @@ Result        deterministic: a row is summed in the order that the parts give
 #include "spmv.cl"
 
 // STAGED_FROM(k) and STAGED_TO(k): where a row's staged products begin and end in local memory, for its first entry and end k.
-// Rows that lie behind all staged entries count as empty.
+// STAGED_FROM and STAGED_TO are equal for a row of A that lies behind all entries staged in local memory.
 #define STAGED_FROM(k) ((uint)min(max(k, begin) - ${base}, (I)count))
 #define STAGED_TO(k) ((uint)min((k) - ${base}, (I)count))
 

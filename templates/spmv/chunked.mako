@@ -27,7 +27,7 @@ Result        deterministic: a row is summed in the order that the chunks and th
 #include "unaligned.cl"
 #include "vectors.cl"
 
-// Prefetch A's values and columns: their stream begins anew at each row, which defeats the hardware's prefetching.
+// Prefetch values and columns of A: the loads begin anew at each row, which defeats the prefetching of the hardware.
 % if ahead:
     #define PREFETCH(k) PREFETCH_LINE(data + (k) + ${ahead}) PREFETCH_LINE(indices + (k) + ${ahead})
 % else:

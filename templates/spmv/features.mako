@@ -40,7 +40,7 @@ void ${name}(
         classes[c] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Loops over rows end before the last row, which has no neighbour behind it.
+    // Loops that compare lengths of neighbouring rows end before the last row, which has no neighbour behind it.
     I least = ${"INT_MAX" if index == "int32" else "LONG_MAX"}, most = 0;
     long squares = 0, large_squares = 0, jumps = 0;
     const ulong last = n_rows - 1;
@@ -50,7 +50,7 @@ void ${name}(
     ulong row = get_global_id(0) * last / size;
 % if index == "int32":
     // The loop takes eight rows at a time, as not all compilers vectorise loops. All rows together have fewer than 2^31 entries.
-    // Squares of eight row lengths are two halves, as no function may take or return more than 32 bytes (quirk 2).
+    // The squares of eight row lengths are two vectors of four, as no function may take or return more than 32 bytes (quirk 2).
     int8 eight_least = INT_MAX, eight_most = 0;
     uint8 eight_jumps = 0;
     ulong4 squares_lo = 0, squares_hi = 0;

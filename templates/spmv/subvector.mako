@@ -51,7 +51,7 @@ void ${name}(
 % endif
     // No work-item returns early: every lane (work-item of a row) takes part in lanes_reduce.
     const uint lane = get_local_id(0) % lanes;
-    // Positions of A's entries are unsigned, as the loop's last step may pass the largest I.
+    // Positions of A's entries are unsigned, as the last step of the loop may pass the largest number of the index type I.
     const ${position} end = active ? indptr[row + 1] : 0;
     ${position} k = active ? indptr[row] + lane : 0;
     T sum = ZERO;

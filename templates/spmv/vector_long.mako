@@ -25,7 +25,7 @@ void ${name}(
 % endif
     global const X_VALUE *restrict x = x_base + x_offset;
     const ulong piece = get_group_id(0);
-    // Positions of A's entries are unsigned, as the loop's last step may pass the largest I.
+    // Positions of A's entries are unsigned, as the last step of the loop may pass the largest number of the index type I.
     const ${position} end = piece_end[piece];
     ${position} k = piece_begin[piece] + get_local_id(0);
     T sum = ZERO;

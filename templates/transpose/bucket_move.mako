@@ -51,7 +51,7 @@ void ${name}(
     const uint begin = get_group_id(0) * ${tile}u, n_valid = min(n - begin, ${tile}u), end = begin + n_valid;
     const int behind_mine = (int)n_valid - (int)mine, behind_me = (int)n_valid - (int)me;
 
-    // Loads of the tile's entries, which depend on no other load, are issued first.
+    // The columns of the tile's entries are loaded first, as these loads depend on no other load.
 % if not positions:
     global const V *values_here = values + ((ulong)begin + mine);
     // Values of entries are prefetched here, and loaded once the entries' places are known, so that they take no registers yet.

@@ -32,7 +32,7 @@ void ${name}(
     const uint n_rows = count ? (uint)(part_row[part + 1] - first) : 0;
     tile_stage_rows(starts, n_rows, first, begin, indptr);
 
-    // Each step has a loop of its own over a work-item's entries, so that the entries' loads are in flight together.
+    // Each step of the gather is a loop of its own over a work-item's entries, so that the entries' loads are in flight together.
 % for u in range(items):
     const bool active_${u} = me + ${u * work_group} < count;
     const I column_${u} = active_${u} ? indices[begin + (me + ${u * work_group})] : 0;

@@ -16,7 +16,7 @@ Result        deterministic
 <%namespace name="sweep" file="vectors/sweep"/>\
 #define MAX_LANES ${work_group}
 #include "lanes_t.cl"
-// The exponent of 0, NaN and infinity.
+// Number in place of a base-2 exponent for 0, NaN and infinity.
 #define NO_EXPONENT 9999
 <%!
     def index_type(matrices, name):
@@ -59,7 +59,7 @@ ${sweep.finish_sums([sum for sum, _ in vector_pass.sums], "_0")}\
         }
 </%def>\
 <%def name="multiply(product)">\
-        // Barriers order these reads of ${product.x} behind the writes of other work-items, and before their next writes.
+        // Barriers separate this product's reads of ${product.x} from other work-items' writes in the passes before and after.
         if (me == 0)
             tops[0] = tops[1] = -NO_EXPONENT;
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);

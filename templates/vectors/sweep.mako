@@ -44,7 +44,7 @@ Result        deterministic for a number of work-groups
 %>\
 <%def name="finish_sums(names, suffix)">\
 % if needs_box and names:
-    // Sum over the lanes of each sub-group first; then each work-item adds the sub-groups' sums, in the same order at each call.
+    // A sum over a work-group: sub-groups' lanes add their terms, then each work-item adds the sub-groups' sums, in fixed order.
 #if LANE_WIDTH >= 8
 % for sum in names:
     ${sum}${suffix} = lanes_within(${sum}${suffix});
