@@ -143,7 +143,7 @@ def _grid(n: int) -> scipy.sparse.csr_array:
 def _power_law(n: int, entries: int) -> scipy.sparse.csr_array:
     """Return the adjacency matrix of a random graph with very uneven row lengths."""
     rng = np.random.default_rng(2)
-    # Cubes of uniform numbers crowd towards 0: row i has about (n / i)^(2 / 3) times the entries of the last row.
+    # Row and column numbers are cubes of uniform numbers, which crowd towards 0, so that few rows have most of the entries.
     row, col = (rng.permutation(n)[(n * rng.random(entries) ** 3).astype(np.int64)] for _ in range(2))
     graph = scipy.sparse.csr_array((np.ones(entries), (row, col)), shape=(n, n))
     graph.data[:] = 1

@@ -36,15 +36,15 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["warmup"]
 
-#: Entries of a row that is longer than any kernel's part of a row, so that the kernel that adds parts is built, too.
+#: Entries of a row that every SpMV kernel cuts, so that the kernel that adds the sums of a row's parts is built, too.
 _LONG_ROW = 1 << 16
-#: Entries of a row that a team (lanes that share a row) of any size takes alone, in products with dense matrices.
+#: Entries of a row that one team (lanes that share a row) multiplies with a dense matrix, whatever the team's size.
 _TEAM_ROW = 16
 #: Row lengths of matrices that SpMV's chunked kernels distinguish: uneven with empty rows or without, and mostly empty.
 _LENGTHS = ([0, 1], [1, 3], [0] * 10 + [1])
 #: Numbers of columns of a dense matrix for which products with a sparse matrix have kernels of their own.
 _COLUMNS = (1, 2, 4, 32)
-#: Numbers of tiles (work-groups' parts) for which the union of two matrices has scan kernels of their own.
+#: Numbers of tiles (work-groups' parts of a sum of two matrices) for which the scan of the tiles' counts has other kernels.
 _TILES = (2, 5000, 10_000)
 #: Nodes along a side of the grids whose matrices are multiplied, enough to need the reduction kernels.
 _SIDE = 128
@@ -57,11 +57,11 @@ _GRIDS = (
 )
 #: Numbers of rows that ``A[rows]`` lists: the scans of few rows and of many rows are different kernels.
 _LISTED = (2, 1 << 14)
-#: Rows of a matrix whose union with another is too large for a single work-group.
+#: Rows of a matrix that is too large for a single work-group to add it to another matrix.
 _ROWS = 1 << 12
 #: Numbers of matrices side by side for which `hstack` has kernels of their own.
 _BLOCKS = (1, 2, 3)
-#: Most entries of a row of a band matrix to build kernels for: longer rows are not speculated to be alike.
+#: Most entries of a row of a band matrix whose SpGEMM kernels are built: no kernel speculates that longer rows are alike.
 _WIDEST_BAND = 256
 
 
@@ -131,7 +131,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         of_chunked = of_lengths if kernel is not None and kernel.name == "chunked" else []
         yield partial(_multiply_vector, [*matrices, *of_chunked], scheme, kernel)
     for columns in _COLUMNS:
-        # Matrices are new for each number of columns, as after some products a plan may group rows and use other kernels.
+        # Sparse matrices are made anew for each width of the dense matrix, as a plan may change kernels after some products.
         # Teams of many lanes (lanes that share a row) take equal rows that are not short.
         of_teams = _with_lengths(queue, dtype, [_TEAM_ROW] * 2)
         yield partial(_multiply_columns, [*_matrices(queue, dtype), of_teams], columns)
@@ -150,7 +150,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         yield partial(_multiply_rows, queue, dtype, length)
     for length in lengths:
         if length <= _WIDEST_BAND:
-            # The band matrix has enough rows for a product that is not small, which a CPU still computes in one piece.
+            # The band matrix has enough rows for kernels of large products, and few enough that a CPU does not cut the product.
             yield partial(_square, queue, dtype, range(length), 2 * length + 4096 // length)
     for offsets in _GRIDS:
         diagonals = sorted({sign * offset for offset in offsets for sign in (-1, 1)})
@@ -163,7 +163,7 @@ def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
 
 
 def _with_lengths(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> csr_array:
-    """Return a matrix of one column whose rows have some lengths, with duplicates."""
+    """Return a matrix of one column whose rows have some numbers of entries, duplicates in the only column."""
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
     return csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue)
@@ -176,7 +176,7 @@ def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelCh
         x, y = (from_host(A.queue, np.zeros(n, A.dtype), copy=True) for n in (1, A.shape[0]))
         for scale in (None, 1):
             plan.execute(A, x, y, alpha=scale)
-        # The launches read arrays of the plan, which lives until the next turn of the loop.
+        # The queue is finished, as launches read arrays of SpMV's plan, which the next turn of the loop frees.
         A.queue.finish()
 
 
@@ -196,7 +196,7 @@ def _take_rows(A: csr_array, n: int) -> None:
 
 
 def _unite(A: csr_array) -> None:
-    """Add and multiply a matrix and itself entry by entry, which builds the kernels of unions."""
+    """Add and multiply a matrix and itself entry by entry, which builds the kernels that merge two patterns."""
     for operate in (operator.add, operator.mul):
         operate(A, A)
     A.queue.finish()
@@ -213,7 +213,7 @@ def _scan_tiles(A: csr_array) -> None:
 
 
 def _combine(A: csr_array) -> None:
-    """Stack copies of a matrix, and compute the matrix's Kronecker product with itself in both formats."""
+    """Stack copies of a matrix, and compute the matrix's Kronecker product with itself as CSR and COO, to build kernels."""
     for n in _BLOCKS:
         hstack([A] * n)
     for form in ("csr", "coo"):

@@ -243,7 +243,7 @@ def list_own() -> list[Path]:
 
 
 def list_files() -> Iterator[tuple[Path, bool]]:
-    """Iterate over the files of all tuning profiles, the user's first; with each file stands whether the profile is shipped."""
+    """Iterate over pairs of the file of a tuning profile, the user's first, and whether the profile came with the package."""
     yield from ((path, False) for path in list_own())
     yield from ((path, True) for path in list_shipped())
 

@@ -232,7 +232,7 @@ def _parse(entry: bytes) -> Probed:
 
 
 def _value_types(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the Python type of every value in nested dictionaries, by the same keys."""
+    """Return the Python types of the values of a device's probe results, by the same nested keys."""
     return {name: _value_types(value) if isinstance(value, dict) else type(value) for name, value in content.items()}
 
 

@@ -86,7 +86,7 @@ def _home(libraries: list[str]) -> Path:
         home = cache.make_folder(f"runtimes-{cache.key_of(*libraries)[:16]}")
         _name_in(cache.make_folder(f"{home.name}/.libs"), libraries, cache.folder(), home)
     except OSError as error:
-        # The folder of the cache is not warned of here: the cache warns of it when it writes an entry.
+        # No warning of an unusable cache folder is given here, as the cache gives it when it writes an entry.
         _log.info("runtimes are named in a temporary folder: %s", error)
         home = cache_dirs.make_temporary_folder()
         folder = home / ".libs"

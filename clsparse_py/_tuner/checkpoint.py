@@ -29,7 +29,7 @@ except ImportError:  # on Windows, Python's standard library has no locks that e
     fcntl = None  # type: ignore[assignment]
 
 _log = logging.getLogger(__name__)
-#: Limit of the numbers in a file of measurements: more than any measured number, and too small for arithmetic to overflow.
+#: Bound on the magnitudes of times and features in a file of measurements: above any measured, below any that could overflow.
 _MANY = 10**30
 
 
@@ -107,7 +107,7 @@ class Observation:
 
 
 def _is_number(value: object) -> bool:
-    """Return whether a value from a file of measurements is a number within the limits of measurements."""
+    """Return whether a value from a file of measurements is a number of a magnitude below `_MANY`, as all measured ones are."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -_MANY < value < _MANY
 
 
@@ -215,7 +215,7 @@ class Checkpoint:
             elif kind == "observation":
                 self.observations[entry.key] = entry
         if trying is not None:
-            # A kernel or method that the last line of the file names ended the process, as no line says that it stopped in order.
+            # A kernel or method on trial that the file's last line names ended the process, as a run that goes on adds a line.
             _log.warning("%s %s: the process ended while %s ran: it is left out from now on", *trying[:2], trying[3])
             self.note_fatal(*trying)
 

@@ -32,7 +32,7 @@ TRAIN = "train"
 #: Name of the part of the matrices, kept aside, on which decision trees are only scored.
 TEST = "test"
 
-#: Entries of the chunk of a matrix that a thread generates at a time.
+#: Number of entries of the chunk of a training matrix that a thread generates at a time.
 _CHUNK = 1 << 21
 #: Bytes of device memory to an entry of a generated matrix: for the matrix, vectors and scratch memory.
 _BYTES_AN_ENTRY = 64
@@ -112,7 +112,7 @@ class _Rows:
         """Return a random matrix of about ``nnz`` entries whose row lengths follow the recipe's law."""
         if self.symmetric:
             half = replace(self, mean=self.mean / 2, symmetric=False).make(rng, nnz // 2)
-            # `half` is made square, as a matrix of few long rows is wider than high.
+            # A matrix of few long rows is wider than high: `half` is made square, to be added to its transposed.
             half.resize(max(half.shape), max(half.shape))
             pattern = scipy.sparse.csr_array(half + half.T.tocsr())
             pattern.sort_indices()
@@ -129,7 +129,7 @@ class _Rows:
         def fill(chunk: int, begin: int, end: int, out: _Array) -> None:
             """Write the column indices of a chunk of the random matrix's rows."""
             length = lengths[begin:end]
-            # A row longer than the window around the diagonal widens the window.
+            # The window, a range of columns around the diagonal, is widened for a row with more entries than the window holds.
             wide = np.maximum(length, width)
             first_column = np.clip(np.arange(begin, end) * n_columns // n_rows - wide // 2, 0, n_columns - wide)
             row = np.repeat(np.arange(end - begin, dtype=np.int32), length)
@@ -138,7 +138,7 @@ class _Rows:
             along = (position + along) / length[row]
             if self.skew != 1:
                 along **= self.skew
-            # Columns of a row are sorted and distinct, as their random part does not decrease and their position rises.
+            # A row's columns ascend: each adds the entry's place in the row to a random number that never falls along the row.
             out[:] = first_column[row] + np.floor((wide - length)[row] * along).astype(np.int64) + position
 
         return _fill_matrix(indptr, n_columns, fill)
@@ -181,7 +181,7 @@ class _Grid:
         shifts = steps @ strides
 
         def inside(begin: int, end: int) -> _Array:
-            """Return whether nodes of the grid have a neighbour, with a row for each node and a column for each offset."""
+            """Return a mask with a row for each of a range of grid nodes: whether the node has the neighbour at each offset."""
             coordinates = np.arange(begin, end)[:, None] // strides % side
             along = [
                 (coordinates[:, [axis]] + steps[:, axis] >= 0) & (coordinates[:, [axis]] + steps[:, axis] < side)
@@ -191,7 +191,7 @@ class _Grid:
             return is_inside if self.kept == 1 else is_inside & _draw_couplings(np.arange(begin, end)[:, None], shifts, self.kept)
 
         def count(begin: int, end: int) -> _Array:
-            """Return the number of neighbours of each of some nodes of the grid."""
+            """Return an array of the numbers of neighbours of the grid's nodes from ``begin`` to before ``end``."""
             return np.asarray(inside(begin, end).sum(axis=1))
 
         step = max(1, _CHUNK // len(self.offsets))
@@ -216,16 +216,16 @@ class _Grid:
 
 
 def _draw_couplings(nodes: _Array, shifts: _Array, share: float) -> _Array:
-    """Return whether couplings of nodes with nodes ``shifts`` further are kept: a random share, equal in both directions."""
+    """Return a mask of the couplings (node, node + shift) that a random grid keeps: a share of all, alike in both directions."""
     pair = np.minimum(nodes, nodes + shifts).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ np.abs(shifts).astype(np.uint64)
-    # The pair is hashed by the finalizer of splitmix64, whose numbers pass for random.
+    # A coupling's pair of nodes is hashed by the finalizer of splitmix64, a generator of random numbers.
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         pair = (pair ^ pair >> np.uint64(shift)) * np.uint64(factor)
     return np.asarray((pair ^ pair >> np.uint64(31)) < np.uint64(int(share * 2**64)))
 
 
 def _expand_blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
-    """Return the column indices of the ``block`` rows of every grid node: ``block`` columns for each neighbour of the node."""
+    """Return the column indices of a grid's matrix: ``block`` rows a node, ``block`` columns for each neighbour of the node."""
     columns = (nodes[:, None] * block + np.arange(block)).ravel()
     lengths = np.repeat(neighbours * block, block)
     # The matrix rows of a grid node all have the same columns, a stretch that is repeated for each of these rows.
@@ -245,7 +245,7 @@ def _count_cores() -> int:
 
 
 def _fill_matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, _Array], None]) -> scipy.sparse.csr_array:
-    """Return the matrix whose columns ``fill`` writes by chunks of rows, in threads, whose number changes no chunk."""
+    """Return the CSR matrix of a row pointer, whose column indices the function ``fill`` writes by chunks of rows, in threads."""
     n_rows, nnz = indptr.size - 1, int(indptr[-1])
     index = index_for(max(nnz, n_columns, n_rows))
     indices = np.empty(nnz, index)
@@ -276,36 +276,36 @@ def _poisson(rng: np.random.Generator, n: int, mean: float) -> _Array:
 
 
 def _lognormal(rng: np.random.Generator, n: int, mean: float, *, variation: float) -> _Array:
-    """Return n row lengths of a lognormal distribution with a coefficient of variation."""
+    """Return n row lengths for a generated matrix, of a lognormal distribution with a coefficient of variation."""
     spread = np.log1p(variation**2)
     return rng.lognormal(np.log(mean) - spread / 2, np.sqrt(spread), n)
 
 
 def _pareto(rng: np.random.Generator, n: int, mean: float, *, exponent: float) -> _Array:
-    """Return n row lengths of a Pareto distribution, whose density falls with an exponent."""
+    """Return n row lengths for a generated matrix, of a Pareto distribution, whose density falls with an exponent."""
     lengths = (1 - rng.random(n)) ** (-1 / (exponent - 1))
     return np.asarray(lengths * (mean / lengths.mean()))
 
 
 def _runs(_rng: np.random.Generator, n: int, mean: float, *, ratio: float, run: int) -> _Array:
-    """Return n row lengths in runs: ``run`` short rows, then as many rows that are ``ratio`` times as long."""
+    """Return n row lengths for a generated matrix: ``run`` short rows, then ``run`` rows ``ratio`` times as long, and so on."""
     short = mean * 2 / (1 + ratio)
     return np.where(np.arange(n) // run % 2, short * ratio, max(short, 1))
 
 
 def _mix(rng: np.random.Generator, n: int, mean: float, *, ratio: float, share: float) -> _Array:
-    """Return n row lengths of short rows, and of a random share of rows that are ``ratio`` times as long."""
+    """Return n row lengths for a generated matrix: short ones, and at a random share of the rows ``ratio`` times as long ones."""
     short = mean / (1 - share + share * ratio)
     return np.where(rng.random(n) < share, short * ratio, short) + rng.random(n) - 0.5
 
 
 def _sparse(rng: np.random.Generator, n: int, mean: float, *, empty: float) -> _Array:
-    """Return n row lengths of a Poisson distribution, and of a random share of empty rows."""
+    """Return n row lengths for a generated matrix, of a Poisson distribution, but 0 for a random share of the rows."""
     return np.where(rng.random(n) < empty, 0, rng.poisson(mean / (1 - empty), n))
 
 
 def _hubs(rng: np.random.Generator, n: int, mean: float, *, hubs: int, share: float) -> _Array:
-    """Return n row lengths of equal rows, and of a few rows that hold a share of all entries."""
+    """Return n row lengths for a generated matrix: a few rows (hubs) hold a share of all entries, the other rows are equal."""
     lengths, hubs = np.full(n, max(1.0, mean * (1 - share))), min(hubs, max(1, n // 8))
     lengths[rng.choice(n, hubs, replace=False)] = mean * n * share / hubs
     return lengths
@@ -317,7 +317,7 @@ def _grade(_rng: np.random.Generator, n: int, mean: float) -> _Array:
 
 
 def _stars(*distances: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Return the offsets of a stencil in order: zero, and every distance in both directions."""
+    """Return the sorted offsets of a grid's stencil: zero, and the given distances with either sign."""
     (dimensions,) = {len(step) for step in distances}
     near = {(0,) * dimensions}
     for distance in distances:
@@ -331,7 +331,7 @@ def _hollow(offsets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]
 
 
 def _box(dimensions: int, reach: int) -> tuple[tuple[int, ...], ...]:
-    """Return the offsets of a stencil that fills a box, in order."""
+    """Return the sorted offsets of a stencil: all nodes at most ``reach`` away along each of the grid's dimensions."""
     return tuple(itertools.product(range(-reach, reach + 1), repeat=dimensions))
 
 
@@ -510,7 +510,7 @@ def cases(device: Device, further: Sequence[Case] = (), largest: int | None = No
 def with_values(matrix: scipy.sparse.csr_array, dtype: Any) -> scipy.sparse.csr_array:
     """Return a matrix of the same structure with random values between 1/2 and 3/2, the same values at every call."""
     rng = np.random.Generator(np.random.SFC64(1))
-    # One stretch of random values is repeated: bits of values do not matter, and to draw 10^8 values takes a second.
+    # A stretch of random values is repeated along the entries: times do not depend on values, and to draw 10^8 takes a second.
     stretch = (rng.random(min(matrix.nnz, _CHUNK), dtype=np.float32) + np.float32(0.5)).astype(dtype)
     data = np.resize(stretch, matrix.nnz) if matrix.nnz else np.empty(0, dtype)
     valued = scipy.sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -126,7 +126,7 @@ def answer(observations: Sequence[Observation]) -> Answer | None:
 
 
 def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[str, Any]]:
-    """Return the changed thresholds of a label as a profile holds them: value, cases with other values measured, and gain.
+    """Return a profile's evidence for each threshold that a label changes: its value, number of measured cases, and speed-up.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ def contents(profile: Profile) -> RenderableType:
 
 
 def _dtypes(able: Sequence[Profile], operation: str) -> list[str]:
-    """Return the dtypes of an operation's trees in profiles, up to the first profile whose "any" answers all questions."""
+    """Return the dtypes for which usable profiles, up to one that serves any dtype, have decision trees of an operation."""
     names: dict[str, None] = {}
     questions = {question for profile in able for trees in profile.operations[operation].values() for question in trees}
     for profile in able:

@@ -62,7 +62,7 @@ class MaskedProblem:
 
     @functools.cached_property
     def reference(self) -> Any:
-        """SciPy's sums at all places of the mask in the first `_CHECKED_ROWS` rows."""
+        """SciPy's values of the masked product at all entries of the mask in the first `_CHECKED_ROWS` rows."""
         rows = self.host[:_CHECKED_ROWS].astype(np.float64)
         products = (rows @ self.host.astype(np.float64)).toarray()
         return products[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices]
@@ -99,10 +99,12 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def features(self, problem: MaskedProblem) -> dict[str, float]:
+        """Return the features of a masked product by name: the numbers that decision trees compare."""
         return dict(features_of(problem.product, workers_of(describe(problem.queue.device))))
 
     @override
     def parse(self, question: str, label: str) -> Lookup:
+        """Return the accumulator of a masked product that a label names."""
         return parse(label)
 
     @override

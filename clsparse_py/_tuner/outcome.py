@@ -105,7 +105,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
                     answers[question] = learned
             if answers:
                 by_trees = {question: answer for question, answer in answers.items() if question not in tunable.descents}
-                # The tuner's question about bins is asked of no matrix if one kernel computes all rows of each matrix.
+                # The tuner's question about bins (classes of rows) has no answer if one kernel computes all rows of every matrix.
                 complete = (
                     {observation.question for observation in observations} - {*tunable.descents} == by_trees.keys() != set()
                 )
@@ -177,7 +177,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
     }
 
     def choose_label(observation: Observation, decide: Callable[[Observation], str]) -> str:
-        """Return the kernel or method that a function decides for a matrix, by two questions if the last refers to another."""
+        """Return the kernel or method that ``decide`` picks for a matrix, by the last question or one that it names."""
         label = decide(observation)
         part = parts.get((label, observation.case))
         return label if part is None else f"{label}: {decide(part)}"
@@ -194,7 +194,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
             for question in earlier:
                 part = parts.get((question, observation.case))
                 if part is not None and question in times:
-                    # The best kernel was measured for two questions of the tuner: the ratio of its times scales the later times.
+                    # The best kernel was timed for two questions: the ratio of the two scales the times of the later question.
                     change = part.best / times.pop(question)
                     times = {label: seconds * change for label, seconds in times.items()}
                     times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}

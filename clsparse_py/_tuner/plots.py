@@ -80,7 +80,7 @@ def plot_speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Fig
         across, down = zip(*points, strict=True)
         marker, label = markers[number % len(markers)], escape_dollars(other)
         if other == "untuned":
-            # Marks of the untuned choice are hollow, as on every matrix the mark of another choice lies at the same place.
+            # Marks of the untuned choice of kernels are hollow, as the mark of the same kernel by name lies at the same place.
             axes.scatter(across, down, s=60, marker=marker, facecolors="none", edgecolors="black", label=label, zorder=3)
         else:
             axes.scatter(across, down, s=20, marker=marker, color=f"C{number % 10}", label=label, zorder=2)
@@ -97,7 +97,7 @@ def plot_speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Fig
 
 
 def plot_overhead(shares: Mapping[str, Sequence[float]], title: str) -> Figure:
-    """Plot the time of binning rows for SpMV, in times of one product, by binning scheme."""
+    """Plot, for each binning scheme of SpMV, the time to sort rows into bins by length, divided by the time of one product."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     axes.boxplot(list(shares.values()), showfliers=False)
@@ -141,7 +141,7 @@ def plot_bins(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
 
 
 def plot_distribution(lost: Mapping[str, Sequence[float]], title: str) -> Figure:
-    """Plot the share of matrices whose time by a choice is at most some multiple of the matrix's best measured time."""
+    """Plot, for each way to choose kernels, the share of matrices that it computes within x times the best measured time."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     for number, (name, values) in enumerate(lost.items()):

@@ -134,7 +134,7 @@ def _kernel_name(label: str) -> str:
 
 
 def _ratios(wholes: Sequence[Whole]) -> dict[str, dict[str, float]]:
-    """Return by matrix the time of every kernel in its best shape, and of the untuned choice, relative to the tuned choice."""
+    """Return by matrix each kernel's time with its best parameters, and the untuned choice's, divided by the tuned choice's."""
     ratios = {}
     for case in sorted(wholes, key=lambda case: (case.observation.family, case.observation.best)):
         times = case.observation.times
@@ -142,7 +142,7 @@ def _ratios(wholes: Sequence[Whole]) -> dict[str, dict[str, float]]:
             continue
         tuned_time = times[case.tuned]
         of_case: dict[str, float] = {}
-        # Labels of single kernels begin with "single: " if the labels are of the last question, that about binning schemes.
+        # A label of a kernel for all rows begins with "single: " if the labels answer the question about SpMV's binning scheme.
         referred = [label for label in times if ": " in label] or list(times)
         for label in referred:
             kernel = _kernel_name(label)

@@ -262,7 +262,7 @@ class Session:
                 self.checkpoint.finish(tunable.operation, dtype, case.name)
 
     def _choose_dtype(self, case: Case) -> str:
-        """Return the dtype of a matrix whose values matter by their size alone: single or double precision, by the name."""
+        """Return the dtype of a matrix's values where only their size matters: float32 or float64, by the matrix's name."""
         return "float64" if self.device.fp64 and sum(case.name.encode()) % 2 else "float32"
 
     def _measure_questions(self, course: _Course, dtype: str, case: Case, problem: Any) -> None:

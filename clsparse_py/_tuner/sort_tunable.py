@@ -127,6 +127,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def features(self, problem: SortProblem) -> dict[str, float]:
+        """Return the features of the segments to sort, by name: the numbers that decision trees compare."""
         return features_of(problem.elements, problem.keys.size, problem.pointers.size - 1)
 
     @override

@@ -153,14 +153,14 @@ class SpgemmProblem:
 
     @functools.cached_property
     def applied(self) -> tuple[Any, Any, Any]:
-        """For the check of the product: a random vector x, A @ (B @ x), and the same with the magnitudes of all values."""
+        """The check of the product A @ B: a random vector x, A @ (B @ x), and abs(A) @ (abs(B) @ x) to bound rounding errors."""
         first, second = (factor.astype(np.float64) for factor in self.host)
         x = np.random.default_rng(1).random(second.shape[1]).astype(self.A.dtype)
         return x, first @ (second @ x), abs(first) @ (abs(second) @ x)
 
 
 def _with_most_work(bins: Bins, work: Work) -> list[int]:
-    """Return the indices of the bins of rows that have most of the intermediate products, by the limits of the bins."""
+    """Return the indices of the bins (classes of rows by size) that may have most of SpGEMM's intermediate products."""
     products = [
         n * min(bin_.max_products or work.max_products, work.max_products) for bin_, n in zip(bins, work.taken, strict=True)
     ]
@@ -240,7 +240,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
             shared, subjects = ProductFeatures(kind, features, decision.bins, work), []
             for number in _with_most_work(decision.bins, work):
-                # The unchanged accumulator comes first: of accumulators with equal effect only the first is measured.
+                # The accumulator that the bin has now comes first: of accumulators with equal effect only the first is measured.
                 ways = {str(shares({number: parse_choice(GIVEN)})): GIVEN}
                 for label in _CHOICES[device.resident > 1]:
                     ways.setdefault(str(shares({number: parse_choice(label)})), label)
@@ -275,7 +275,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:
-        """Return the labels of thresholds one step from a label that change the bins of rows, or the way of the product."""
+        """Return the labels of thresholds, one step from a label, that change the bins of rows or the product's accumulators."""
         return self.steps(device, dtype, subject, self.default(device, dtype, "strategy", subject.features), (label,))
 
     def steps(self, device: Device, dtype: str, subject: SpgemmProblem, strategy: str, labels: Sequence[str]) -> tuple[str, ...]:
@@ -303,7 +303,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         label: str,
         works: dict[tuple[tuple[int, int, int], ...], Work],
     ) -> object:
-        """Return the way of a product under a label's thresholds: accumulators with their rows, and other marks to compare.
+        """Return a value that is equal for labels of thresholds by which SpGEMM runs alike: accumulators, their rows and more.
 
         ``works`` holds the results of analyses by the limits of bins, so that the device analyses a product once for each.
         """
@@ -312,7 +312,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             features, product = operands.features, operands.product
             kind = product.kind
             if speculation_for(kind, features) is not None:
-                # Only the symbolic phase tells whether the speculation on alike rows holds.
+                # Whether SpGEMM's speculation that neighbouring rows are alike holds is known only after the symbolic phase.
                 counts = count(operands, request, UNTIMED)
                 return [(step.bin.accumulator, step.rows.n) for step in counts.steps], counts.reason
             decision = decide(kind, features, request, operands.budget)
@@ -330,6 +330,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def features(self, subject: SpgemmProblem) -> dict[str, float]:
+        """Return the features of a sparse product or of a bin of its rows, by name: the numbers that decision trees compare."""
         return subject.features
 
     @override
@@ -393,7 +394,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """Return whether the last product C has canonical rows and the right values, as applied to a vector."""
         if subject.C is None:
             return False
-        # The check makes a new matrix of the arrays of C, whose facts are not known but found out from the entries.
+        # A new matrix is made of the arrays of C, so that the check reads from the entries whether rows are sorted.
         C = csr_array(subject.C.parts, shape=subject.C.shape)
         try:
             if not C.has_canonical_format:

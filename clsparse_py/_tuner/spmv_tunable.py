@@ -86,7 +86,7 @@ class Bins:
 
     @property
     def side(self) -> Side:
-        """The only side of the binning scheme: its set of virtual rows of one granularity."""
+        """The only side of the binning scheme: its virtual rows, which are groups of as many rows as the granularity says."""
         return self.scheme.sides[0]
 
     def rows(self, lengths: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -196,7 +196,7 @@ class Subject:
 
     @functools.cached_property
     def rows(self) -> np.ndarray[Any, Any] | slice:
-        """The mask of the matrix's rows in the bins, or the slice of all rows."""
+        """The rows of the matrix that are multiplied: a mask of the rows in the bins, or the slice of all rows."""
         return slice(None) if self.bins is None else self.bins.rows(self.problem.lengths)
 
     @functools.cached_property
@@ -206,7 +206,7 @@ class Subject:
         numbers = problem.features.numbers(problem.device.compute_units, np.dtype(problem.dtype).itemsize)
         if self.bins is None:
             return numbers
-        # The number of a bin of rows is the mean length of its rows.
+        # The feature "bin" is the mean length of the bins' rows, as the number of a bin is about the length of its rows.
         mean_length = round(float(problem.lengths[self.rows].mean()))
         middle = min(max(mean_length, self.bins.begin), self.bins.end - 1)
         return {**numbers, "granularity": self.bins.side.granularity, "bin": middle}
@@ -283,6 +283,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def parse(self, question: str, label: str) -> Scheme | KernelChoice:
+        """Return the binning scheme or the kernel of SpMV that a label names."""
         if question == "scheme":
             return Scheme.parse(label)
         return KernelChoice.parse(label) if question == "single" else KernelChoice.parse_for_bin(label)
@@ -302,6 +303,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def verify(self, subject: Subject) -> bool:
+        """Return whether the last product A @ x is right in the rows that were multiplied, after waiting for the run."""
         return subject.problem.is_right(subject.rows)
 
 
@@ -322,7 +324,7 @@ def _suits(choice: KernelChoice, subject: Subject) -> bool:
     mean, longest = float(lengths.mean()), float(lengths.max())
     if choice.name == "vector_long":
         return mean >= 1024 or (subject.bins is not None and longest >= 1 << 14)
-    # Lanes of a GPU wait for the longest row among them; a core does not.
+    # Work-items of a GPU that run in lockstep wait for the longest of their rows; a core of a CPU waits for no other row.
     max_per_lane = 4096 if subject.problem.device.lanes_are_loops else 64
     return choice.lanes <= 4 * mean + 2 and mean <= max_per_lane * choice.lanes and longest <= 64 * max_per_lane * choice.lanes
 

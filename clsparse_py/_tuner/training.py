@@ -172,7 +172,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
 
 
 def _gains(folds: Losses, rule: Losses) -> bool:
-    """Return whether the trees of cross-validation lose less time than the untuned rule, and in the tail no more than they gain.
+    """Return whether cross-validated trees lose less time on average than the untuned rule, and little on the slowest cases.
 
     With too few families to leave some out, no gain is shown.
     """
