@@ -1,6 +1,6 @@
-// Exchange and reduction of values of type T between lanes.
+// Exchange and reduction of values of type T between lanes (consecutive work-items of one work-group).
 //
-// lanes_xor(x, m):          the exchange of lanes_xor.cl.
+// lanes_xor(x, m):          the x of the lane whose number differs from this lane's in bit m, as in lanes_xor.cl.
 // box_xor(box, x, m):       as lanes_xor(x, m), through local memory: m is any power of two below the work-group size.
 //                           box_xor has barriers, so the whole work-group has to call it; box holds a T for each work-item.
 // lanes_reduce(box, x, n):  the ADD of x over each n consecutive lanes, in every one of these lanes, always in the same order.

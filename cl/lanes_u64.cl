@@ -1,4 +1,4 @@
-// Exchange of 64 bits between lanes.
+// Exchange of values of 64 bits between lanes (work-items of one sub-group).
 //
 // lanes_xor_u64(x, m): as lanes_xor_u32(x, m) of lanes.cl.
 #include "lanes.cl"

@@ -1,4 +1,4 @@
-// Exchange of values of type T (of T_BYTES bytes) between lanes.
+// Exchange of values of type T (of T_BYTES bytes) between lanes (work-items of one sub-group).
 //
 // lanes_xor(x, m): the x of the lane whose number differs from this lane's in bit m; m is a power of two below LANE_WIDTH.
 #ifndef T_BYTES

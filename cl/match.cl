@@ -8,7 +8,7 @@
 //                       The box of lanes_match is used again only after another lanes_fence.
 // lanes_any(x):         whether x is true in any lane of the team; only with MATCH_BY_PTX, whose compiler sees that lanes agree.
 // computed_now(x), computed_now_64(x): forces the compiler to compute x, of 32 or 64 bits, here.
-//                       Else a compiler that computes x late keeps the operands of x in registers, and then lacks registers.
+//                       Without computed_now compilers compute x late and keep its operands in registers, which run out.
 //
 // The whole work-group has to call the functions of this file: without instructions for them, they use local memory and barriers.
 #if !defined(MATCH_WIDTH) || !defined(MATCH_BITS)

@@ -1,7 +1,7 @@
 // Merge path (Green, McColl and Bader, "GPU merge path"): the split of two sorted runs after a number of outputs of their merge.
 //
 // merge_path_global(a, n_a, b, n_b, diagonal): the number of keys of a among the first `diagonal` keys of the merge of a and b.
-// merge_path_local(a, n_a, b, n_b, diagonal): the same number for keys in local memory. a has n_a keys, and b has n_b.
+// merge_path_local(a, n_a, b, n_b, diagonal): as merge_path_global, of keys in local memory. a has n_a keys, and b has n_b.
 // Of equal keys in the merge of a and b, those of a come first.
 #define MERGE_PATH(SPACE, COUNT) \
     COUNT merge_path_##SPACE( \

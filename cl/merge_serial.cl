@@ -1,5 +1,6 @@
 // merge_serial(source, a, a_end, b, b_end, target, to, to_end): writes the merge of two sorted runs of `source` to `target`.
-// The two runs are a to a_end and b to b_end. Of equal keys in the merge, those of the run at a come first.
+// The two sorted runs are the elements from a to a_end and from b to b_end of `source`.
+// Of equal keys in the merge, those of the run at a come first.
 // Elements of `target` are written from `to` up to `to_end`, which may be before the end of the merge.
 #include "elements.cl"
 

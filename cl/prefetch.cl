@@ -1,4 +1,4 @@
-// Hints that memory will be used soon.
+// Prefetches: hints to the cache that memory will be used soon.
 //
 // PREFETCH_LINE(p)        prefetches the cache line of p; nothing where the compiler has no prefetch.
 // PREFETCH_TO_WRITE(p)    prefetches a line that will be written: stores reach a cache in order, and each waits for its line.

@@ -1,5 +1,5 @@
 // Operations of a team: TEAM consecutive work-items (lanes) of a work-group, which make a row together.
-// TEAM divides the work-group size.
+// TEAM, the number of work-items of a team, divides the work-group size.
 // TEAM is a power of two, and a team lies in one sub-group, unless teams synchronise by barriers or are whole work-groups.
 //
 // TEAM_ROW:                          declares lane, team, active (whether the team has a row), the row of C, and begin and length

@@ -1,6 +1,7 @@
 <%doc>
-The aggregate that each node joins. `near`: a root and its neighbours join the root's aggregate. Else: a node without aggregate
-joins the aggregate of most of its neighbours, of several such aggregates the one with the smallest number.
+The aggregate that each node joins. `near`: a root, a node of the independent set, and its neighbours join the root's aggregate.
+Else: a node without aggregate joins the aggregate of most of its neighbours, of several such aggregates the one with the smallest
+number.
 
 Source        Bell, Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods"
 Index space   work-items that stride over the nodes, or take adjacent ones: `spread` says which

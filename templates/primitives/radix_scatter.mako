@@ -88,7 +88,7 @@ void ${name}(
 
     // A work-item computes the places, in the sorted array, of the entries with its own digits, two digits at a time.
 % if few:
-    // As tiles are few, a work-group adds up the digit counts of all tiles, `slices` work-items to a digit.
+    // As the tiles of entries are few, each work-group adds up the digit counts of all tiles, `slices` work-items to a digit.
     local I *earlier = (local I *)pool, *together = earlier + ${slices * digits};
     for (uint at = me; at < ${slices * digits}; at += ${work_group}) {
         I before = 0, sum = 0;
@@ -301,7 +301,7 @@ void ${name}(
 % endif
 % if first and pointers:
 
-    // The first entry with a digit gets the first place that the first tile of all has for that digit.
+    // pointers[d], the sorted place of the first entry of all with digit d, is the first place that tile 0 has for digit d.
     if (get_group_id(0) == 0) {
         for (uint d = me; d < ${digits} && d < n_keys; d += ${work_group})
             pointers[d] = offset[d] + local_start[d];
@@ -310,7 +310,7 @@ void ${name}(
     }
 % elif lower_keys:
 
-    // A key's first entry gets the place of the first entry with this digit that stood at or behind the lower key's first entry.
+    // The first entry of a key, of this digit and a lower key, is the first with this digit from the lower key's first entry on.
     long low = lower_bound(lower, n_lower, begin);
     const long low_end = end == (I)n ? n_lower : lower_bound(lower, n_lower, end);
     local ushort *place_at = (local ushort *)pool;

@@ -131,8 +131,9 @@ ${network(registers, lanes, lane_width, work_group, places)}\
 ## The sorting network, for other templates too: it sorts WORDs, word_0 to word_(registers - 1) of each of `lanes` lanes.
 ## With places, a uint place_i beside each word decides between equal words. WORD_XOR(x, mask): as lanes_xor of lanes_xor.cl.
 ## Lanes further apart than lane_width exchange words through local WORD box[registers * work_group], places through place_box:
-## the whole work-group takes part in such an exchange.
-## Variables: me, the local number; lane, of `lanes`, which may be fewer at run time, or none if a work-group has nothing to sort.
+## the whole work-group takes part in an exchange through local memory.
+## Variables: me, the work-item's number in its work-group; lane, its number among `lanes` lanes.
+## `lanes` may be fewer at run time, or 0 if a work-group has nothing to sort.
 <%def name="comparators(places)">\
 // ORDER(i, j): puts two elements of a lane in ascending order.
 // PICK(i, ...): keeps, of a lane's element and another lane's, the lesser if `lower` is true, else the greater.
@@ -174,7 +175,7 @@ ${network(registers, lanes, lane_width, work_group, places)}\
 </%def>\
 <%def name="network(registers, lanes, lane_width, work_group, places)">\
 <% every = range(registers) %>\
-    // Each lane sorts its own elements.
+    // Each lane sorts its own elements, in registers.
     if (lanes) {
 % for size in [2 << i for i in range(registers.bit_length() - 1)]:
 % for i in every:

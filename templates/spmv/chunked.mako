@@ -45,8 +45,8 @@ Result        deterministic: a row is summed in the order that the chunks and th
 #define MATRIX indices, data, x
 #define TERM(k) MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k]))
 
-// Row sums are always_inline, and AT_MOST stands for min: some compilers make calls of row sums and of min (quirk 41).
-// Compilers that gather well make better loops of row sums that are not inlined.
+// Functions that sum a row are always_inline, and AT_MOST stands for min: some compilers make calls of both (quirk 41).
+// Compilers with good vector gathers make better loops of functions that sum a row if these are not inlined.
 #define ROW_SUM ${"" if all else "static inline __attribute__((always_inline)) "}T
 #define AT_MOST(a, b) ((a) < (b) ? (a) : (b))
 
@@ -231,7 +231,7 @@ void ${name}(
 ## The list of nonempty rows is not in every kernel, as the list's array makes the loops above slower with some compilers.
 % if empty and not scaled:
     if (mean < 1) {
-        // In a chunk of mostly empty rows, the other rows are listed without a branch.
+        // In a chunk of mostly empty rows, the nonempty rows are listed first, without a branch.
         uchar listed[256];
         while (row < whole) {
             const uint n = AT_MOST(256ul, whole - row);

@@ -109,7 +109,7 @@ void ${name}(
 
     long entries = 0, distance = 0, pairs = 0, gap = 0;
     for (ulong sample = get_global_id(0); sample < n_samples; sample += get_global_size(0)) {
-        // The sampled row's place within its block changes from block to block, as rows may follow a pattern.
+        // The sampled row's place in its block of adjacent rows changes from block to block, as row lengths may follow a pattern.
         const ulong block = sample * n_rows / n_samples, place = sample % ((sample + 1) * n_rows / n_samples - block);
         const long diagonal = sample * n_columns / n_samples + place * n_columns / n_rows;
         const ulong begin = indptr[block + place], length = indptr[block + place + 1] - begin;

@@ -112,7 +112,7 @@ void ${name}(
 % endfor
 % endif
 
-    // The numbers of each bucket's parts, and of runs of parts, are written for later launches.
+    // For later launches: how many parts, and runs of parts (counted by one work-group), come before each bucket of columns.
 % if skips:
     if (get_group_id(0) == 0)
 % endif

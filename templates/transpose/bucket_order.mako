@@ -254,7 +254,7 @@ void ${name}(
 ${ranks(items, digits, teams, pairs, work_group, apart)}
 % for i in range(pairs):
     if (has_${i}) {
-        // A bucket of columns that is one part keeps its place in the arrays of entries.
+        // The entries of a bucket (of adjacent columns) that is one part stay in the bucket's range of the arrays of entries.
         offset[digit_of_mine_${i}] = next_${i} - (whole ? 0 : start_${i});
         offset[digit_of_mine_${i} + 1] = second_${i} - (whole ? 0 : start_${i} + first_${i});
         const long column = ((long)bucket << ${bits}) + digit_of_mine_${i};

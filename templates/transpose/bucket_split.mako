@@ -1,6 +1,6 @@
 <%doc>
 How many entries of a bucket of several parts lie in each of the bucket's columns: for each part, the entries of the parts before
-it in its run of parts; for each run, the entries of all its parts.
+it in its run (adjacent parts that one work-group counts); for each run, the entries of all its parts.
 
 Source        as bucket_count, a digit lower
 Index space   a work-group for each run of parts of `tile` entries; work-groups beyond the last run do nothing
