@@ -414,7 +414,8 @@ class SparseArray(InPlace, Sparse):
             return self._times_sparse(other)
         dense = dense_operand_of(other)
         if dense is None:
-            # A LinearOperator's own operator would make an array of A. Without SciPy's module, ``other`` is no LinearOperator.
+            # SciPy's LinearOperator would convert A to a NumPy array in ``A @ other``: A is made a LinearOperator instead.
+            # Without the import of `scipy.sparse.linalg` by the program, ``other`` cannot be a LinearOperator.
             linalg = sys.modules.get("scipy.sparse.linalg")
             is_operator = linalg is not None and isinstance(other, linalg.LinearOperator)
             return linalg.aslinearoperator(self) @ other if linalg is not None and is_operator else NotImplemented
@@ -592,7 +593,7 @@ class SparseArray(InPlace, Sparse):
         kind = f"{self.dtype} values, {self._index_dtype()} indices"
         shown = self._shape_as_text() if self.ndim == 2 else f"length {self.shape[0]}"
         name = self.queue.device.name
-        # The text names `get`, as packages that know no sparse arrays of a device put the text of `repr` into their errors.
+        # The text of `repr` names `get`, as packages that know no sparse arrays of a device put this text into their errors.
         where = f"on {name}; get() copies it to the host"
         return f"<{self.format}_array of {shown}, {self._n_stored()} stored entries, {kind}, {where}>"
 

@@ -118,7 +118,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         array_class = class_of_format("csr", one_dimensional=True) if is_one_dimensional(arg1, shape) else cls
         if issubclass(array_class, cls):
             return object.__new__(array_class)  # type: ignore[no-any-return] # csr_vector is a csr_array
-        # ``cls`` is a class that a user derived, and ``array_class`` no subclass of ``cls``: Python would not call its __init__.
+        # A user derived ``cls``, and ``array_class`` is no subclass of it: Python would not call the __init__ of the new array.
         return array_class(arg1, shape, *options, **named)
 
     if TYPE_CHECKING:

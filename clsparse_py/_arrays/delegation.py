@@ -25,7 +25,7 @@ _Class = TypeVar("_Class")
 
 __all__ = ["ALONG", "BY_SCALAR", "ENTRYWISE", "NO_LISTS", "OF_SUMS", "OF_VALUES", "Delegating", "delegate", "result_of"]
 
-#: Names of the elementwise operations (operators, methods, properties) that other formats delegate to `csr_array`.
+#: Names of elementwise operations (operators, methods, properties) that arrays of other formats delegate to `csr_array`.
 ENTRYWISE = (
     "__abs__", "__neg__", "__pos__", "__round__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__",
     "__truediv__", "__rtruediv__", "__pow__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "multiply", "maximum",
@@ -41,7 +41,7 @@ OF_SUMS = frozenset(("__abs__", "__round__", "__pow__", "power", *UFUNCS))
 BY_SCALAR = frozenset(("multiply", "__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
 #: Names of the operators that do not take a Python list as operand, as in SciPy.
 NO_LISTS = ("__add__", "__radd__", "__sub__", "__rsub__")
-#: Names of the reductions that other formats delegate to `csr_array`; the first argument of a reduction is an axis.
+#: Names of the reductions that arrays of other formats delegate to `csr_array`; a reduction's first argument is an axis.
 ALONG = ("sum", "mean", "max", "min", "nanmax", "nanmin", "argmax", "argmin", "getnnz", "count_nonzero")
 
 

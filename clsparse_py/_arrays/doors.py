@@ -35,7 +35,7 @@ _IN_PLACE = (
 
 
 def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a SciPy function as a function of device arrays: operands are copied to the host, sparse results to ``queue``."""
+    """Return a SciPy function as a function of device arrays: operands are copied to the host, sparse results to the device."""
 
     def call(*arguments: Any, queue: Any = None, **named: Any) -> Any:
         """Call the SciPy function with host copies of the arguments."""

@@ -21,7 +21,7 @@ __all__ = ["array_on", "as_given", "by_scipy", "on_host", "queue_in", "wrap_scip
 
 
 def on_host(operand: Any) -> Any:
-    """Return a host copy of an operand: a sparse array as SciPy's, a device array as NumPy's, in lists, too; others unchanged."""
+    """Return a sparse array as SciPy's array, a device array as NumPy's, a list of arrays likewise; other operands unchanged."""
     if type(operand) in (list, tuple):
         return type(operand)(map(on_host, operand))
     if isinstance(operand, cl_array.Array) and not operand.flags.forc:
@@ -96,7 +96,7 @@ def by_scipy(
     dense = next((operand for operand in _flatten(operands) if isinstance(operand, cl_array.Array)), None)
 
     def copy_to_host(operand: Any) -> Any:
-        """Return a host copy of an operand, in the format ``takes``; a sparse operand itself, if the function ``multiplies``."""
+        """Return a host copy of the function's operand, a sparse one in the format ``takes``, or itself if ``multiplies``."""
         if multiplies and isinstance(operand, SparseArray):
             return operand
         host = on_host(operand)

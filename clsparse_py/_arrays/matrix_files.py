@@ -108,7 +108,7 @@ def _load(path: Path, suffix: str) -> Any:
     if suffix == ".mtx":
         return scipy.io.mmread(path, **_AS_ARRAY)
     if suffix == ".mtx.gz":
-        # A compressed file is opened here, as SciPy knows it by an ending in lower case alone.
+        # A compressed Matrix Market file is opened here, as SciPy takes a file as compressed by a lower-case ending alone.
         with gzip.open(path, "rb") as file:
             return scipy.io.mmread(file, **_AS_ARRAY)
     if not zipfile.is_zipfile(path):
@@ -123,7 +123,7 @@ def _canonical_csr(loaded: Any) -> scipy.sparse.csr_array:
     if loaded.dtype.name not in OPENCL_TYPES:
         raise ValueError(f"dtype {loaded.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
     if hasattr(loaded, "check_format"):
-        # The structure is checked before any conversion, as SciPy's conversions of compressed formats trust the indices.
+        # A loaded matrix is checked before any conversion, as SciPy's conversions of compressed formats trust its indices.
         loaded.check_format(full_check=True)
     if (
         getattr(loaded, "format", "") == "coo"

@@ -62,7 +62,7 @@ class Border:
         self._rows = np.flatnonzero(np.diff(indptr))
         self._border: csr_array | None = None
         if 0 < self._rows.size < Thresholds.of(describe(A.queue.device)).min_whole_share * A.shape[0]:
-            # The matrix without empty rows has the same entries in the same order; `add` brings their values.
+            # The border, which is A without its empty rows, has A's entries in A's order; `add` brings the values.
             row_pointers = copy_to_device(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
             structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, row_pointers, facts)
             self._border = csr_array.assembled(structure, A.indices)
@@ -86,7 +86,7 @@ class Border:
         chain.finish(out)
 
     def _locate_entries(self, A: csr_array, columns: int) -> cl_array.Array:
-        """Return the flat positions, in an array ``out`` of so many columns, of the rows in which A has entries; cached."""
+        """Return the flat positions of A's rows that have entries, in a result of ``columns`` columns; cached."""
         if columns not in self._places:
             positions = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)
             self._places[columns] = copy_positions(A.queue, "rows of the border", positions)

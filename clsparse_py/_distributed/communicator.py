@@ -210,7 +210,7 @@ class Communicator(abc.ABC):
         self.stacked(np.zeros(1, np.uint8), "barrier")
 
     def agree(self, error: Exception | None = None, **facts: Any) -> None:
-        """Check that no rank has an error, and named values are the same on all ranks; if not, every rank raises, and may go on.
+        """Check that no rank has an error, and the given facts are the same on all ranks; else every rank raises an error.
 
         Parameters
         ----------

@@ -265,7 +265,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
         def end() -> None:
             """Add the product of this rank's remote part with the entries of x received from other ranks to y."""
-            # The product runs on the solver's queue, as the solver's passes over vectors wait for no events.
+            # The remote part's product runs on the solver's queue, as the solver's passes over vectors wait for no events.
             border.add(self.remote, fetching.finish().with_queue(queue), y, alpha)
 
         return functools.partial(fetching.start, x), end
@@ -374,7 +374,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return matrix
 
     def _map_values(self, step: str, apply: Callable[[device_array], Any]) -> Self:
-        """Return the matrix of values that ``apply`` makes of the local and the remote part; its history ends with ``step``."""
+        """Return the matrix whose parts ``apply`` makes of this one's; ``step`` ends its history, a text that ranks compare."""
         matrix = self.mapped(apply, apply)
         matrix.history = extend_history(step, self)
         return matrix

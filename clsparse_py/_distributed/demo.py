@@ -65,7 +65,7 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
     part = division.part(comm.rank)
     S = grid_rows(n, part.start, part.stop)
     A = csr_array(S, comm, rows=division)
-    # The entries of x are whole numbers, so that the expected product is exact.
+    # The entries of the demo's vector x are whole numbers, so that the product ``A @ x`` is exact in floating point.
     x_of_all = (np.arange(n**3) * 7 % 1000).astype(np.float64)
     x = vector(x_of_all[part], comm, division)
     error = np.abs((A @ x).own.get() - S @ x_of_all).max(initial=0)

@@ -85,7 +85,7 @@ class Halo:
         return fetching.finish()
 
     def get_return(self, dtype: np.dtype[Any], columns: tuple[int, ...]) -> Return:
-        """Return the `Return` exchange for sums of a dtype and number of columns, cached with its buffers."""
+        """Return the `Return` exchange, which sends sums for other ranks' entries to these ranks; cached by dtype and columns."""
         key = "return", dtype, columns
         return self._get_cached(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
 
@@ -167,7 +167,7 @@ class _Staged:
         return Chain(self._queue, operand)
 
     def _send(self, chain: Chain, leaving: cl_array.Array | None) -> None:
-        """Enqueue the copy of values for other ranks to the host, on a second queue, behind present commands of the main one."""
+        """Enqueue the copy of values for other ranks to the host, on a second queue, behind the commands of the main queue."""
         if chain.events:
             self._earlier_events = chain.events[-1:]
         else:
@@ -228,7 +228,7 @@ class Return(_Staged):
         super().__init__(comm, queue, halo.sources, halo.targets, (halo.columns.size, halo.sent.size), dtype, columns, "sums")
 
     def start(self, sums: cl_array.Array) -> None:
-        """Enqueue the copy of ``sums``, which go to other ranks, to the host; the caller keeps them until `finish` returns."""
+        """Enqueue the copy of this rank's sums for other ranks' entries to the host; `finish` sends the sums to these ranks."""
         self._send(self._begin(sums), sums if self._out.size else None)
 
 

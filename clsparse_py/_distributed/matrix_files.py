@@ -165,7 +165,7 @@ def _balance(comm: Communicator, rows: Division, own_rows: Any) -> tuple[Divisio
     entries_before = np.concatenate([[0], np.cumsum(comm.allgather(own_rows.nnz))])
     targets = int(entries_before[-1]) * np.arange(1, comm.size) / comm.size
     begins = entries_before[comm.rank] + own_rows.indptr.astype(np.int64)
-    # A rank finds the row boundaries nearest to those targets, numbers of entries before a share, that lie among its entries.
+    # A rank places the ends of shares that fall among its own entries: at the row boundary nearest to an equal number of entries.
     cuts = np.zeros(comm.size - 1, np.int64)
     if own_rows.nnz:
         own_targets = np.flatnonzero((targets > entries_before[comm.rank]) & (targets <= entries_before[comm.rank + 1]))

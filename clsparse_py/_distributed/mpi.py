@@ -30,7 +30,7 @@ _NOTICE = 2
 _EXCHANGE = 3
 #: Number of MPI tags that exchanges of buffers use; MPI promises 32,768 tags in all.
 _TAGS = 1 << 14
-#: Bytes of the first message of a collective call: eight of the checksum of the call's note, then the beginning of the content.
+#: Bytes of a collective call's first message: eight of the checksum of the call's note (a text), then the rank's first bytes.
 _LENGTH = 256
 
 
@@ -155,7 +155,7 @@ class MpiCommunicator(Communicator):
     # ---- waits
 
     def until(self, done: Callable[[], bool]) -> None:
-        """Wait until ``done()`` holds, a rank fails, or the time limit is over.
+        """Let this rank wait for MPI messages until ``done()`` says that they came, a rank fails, or the time limit is over.
 
         Raises
         ------

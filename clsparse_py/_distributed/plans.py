@@ -224,7 +224,7 @@ class _Rearranged:
         self._queue = queue
 
     def _locate(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own_range: slice) -> cl_array.Array:
-        """Return the positions of numbered entries' values in the array of this rank's own values, followed by received ones."""
+        """Return the positions of the values of numbered entries in the array of this rank's own values, then received values."""
         outside = (numbers < own_range.start) | (numbers >= own_range.stop)
         n_own = own_range.stop - own_range.start
         positions = np.where(outside, n_own + np.searchsorted(self._halo.columns, numbers), numbers - own_range.start)

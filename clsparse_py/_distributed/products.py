@@ -143,7 +143,7 @@ def combine_entries(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]
 
 @door()
 def _renumber(A: device_array, numbers: np.ndarray[Any, Any], n: int) -> device_array:
-    """Return A with n columns over the same values, in which A's column c is the column ``numbers[c]``.
+    """Return a matrix of n columns over A's values, in which A's column c is the column ``numbers[c]``.
 
     Columns that have entries keep their order.
     """
@@ -160,7 +160,7 @@ def _renumber(A: device_array, numbers: np.ndarray[Any, Any], n: int) -> device_
 
 
 def _without_unused(A: device_array, names: np.ndarray[Any, Any]) -> tuple[device_array, np.ndarray[Any, Any]]:
-    """Return a matrix without its empty columns, and those of the columns' names that remain; the host waits for the device."""
+    """Return a matrix without its empty columns, and the names (numbers over all ranks) of the columns that remain; waits."""
     used = np.zeros(names.size, np.bool_)
     used[copy_to_host(A.indices, A.queue)] = True
     if used.all():

@@ -34,7 +34,7 @@ class Distributed:
 
 
 def extend_history(step: str, *operands: Distributed) -> str:
-    """Return the history, a text that ranks compare, of an operation's result: the step and a checksum of operands' histories."""
+    """Return the history of an operation's result, a text that ranks compare: the step, and a checksum of operands' histories."""
     histories = "".join(operand.history for operand in operands)
     return f" after {step}" + (f" and {zlib.crc32(histories.encode()):08x}" if histories else "")
 

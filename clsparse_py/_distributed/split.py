@@ -51,7 +51,7 @@ class SentRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: Any, part: slice, begin: int, halo: np.ndarray[Any, Any] | None = None) -> SentRows:
-        """Return the range ``part`` of the rows of a SciPy CSR array, in the form in which rows are sent to another rank.
+        """Return the rows of a range of a SciPy CSR array as `SentRows`, the form in which rows are sent to another rank.
 
         The array's columns are the columns from ``begin`` on and, behind these, ``halo``. Marks show the columns that have
         entries, in less time than sorting takes.
@@ -72,7 +72,7 @@ class SentRows(NamedTuple):
 
     @classmethod
     def concatenated(cls, received: Sequence[SentRows]) -> SentRows:
-        """Return the rows received from several ranks as one object, in their order; a column may be named several times."""
+        """Return the matrix rows received from several ranks as one `SentRows`, in their order; columns may be named twice."""
         begins = np.cumsum([0, *(sent.columns.size for sent in received)])
         shifted = [begin + sent.places for begin, sent in zip(begins, received, strict=False)]
         columns, _, lengths, values = (np.concatenate(arrays) for arrays in zip(*received, strict=True))
@@ -80,7 +80,7 @@ class SentRows(NamedTuple):
 
 
 def split(rows: Any, begin: int, end: int) -> Parts:
-    """Split a rank's rows into its own columns, from ``begin`` to ``end``, and other ranks' columns; entries keep their order."""
+    """Split a rank's matrix rows into two parts: its own columns, ``begin`` to ``end``, and other ranks'; entries keep order."""
     columns = rows.indices.astype(np.int64, copy=False)
     is_own = (columns >= begin) & (columns < end)
     own_before = np.concatenate([[0], np.cumsum(is_own)])[rows.indptr]

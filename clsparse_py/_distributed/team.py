@@ -95,7 +95,7 @@ class Team:
         self._busy = threading.Lock()
         self._open = True
         for comm, tasks in zip(self.ranks, self._tasks, strict=True):
-            # A thread keeps its rank alive, and not the team, whose end stops the threads.
+            # A rank's thread refers to its communicator, but not to the team, whose end (no more references) stops the threads.
             of_rank = self._hub, comm, tasks, self._done
             threading.Thread(target=_run_rank, args=of_rank, name=f"rank {comm.rank}", daemon=True).start()
 
@@ -196,7 +196,7 @@ class Team:
         return self.run_with(vector.scattered, np.asarray(x), division=division)
 
     def run_with(self, function: Callable[..., Any], first: Any, *arguments: Any, **named: Any) -> Any:
-        """Call ``function(first, comm, ...)`` in each rank's thread, and return the result as `run` does."""
+        """Call ``function(first, comm, ...)`` in each rank's thread, and return the ranks' results as one, as `run` does."""
         results = self.each(
             lambda comm, operand, *operands, **its: function(operand, comm, *operands, **its), first, *arguments, **named
         )

@@ -151,7 +151,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         )
 
     def _derive(self, own: cl_array.Array, step: str, *operands: Any) -> Self:
-        """Return a vector of new entries, divided as this one; its history has the step, and the operands' histories."""
+        """Return a vector of new entries, divided as this one; its history, a text that ranks compare, has the ``step``."""
         derived = self.over(own, self.comm, self.division)
         derived.history = extend_history(step, self, *(operand for operand in operands if isinstance(operand, vector)))
         return derived

@@ -188,7 +188,7 @@ def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, wor
 
 
 def _keep_marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) -> Parts:
-    """Return the arrays of a matrix of the marked entries, moved by a chain's commands; the host waits to read their number."""
+    """Return the CSR arrays of a matrix of another matrix's marked entries, moved by a chain of launches; the host waits."""
     data, indices, indptr = parts
     queue, n, index = chain.queue, indices.size, indices.dtype
     group = min(work_group, chain.device.max_work_group)
@@ -204,7 +204,7 @@ def _keep_marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: 
 
 
 def _scan_marks(chain: Chain, marks: cl_array.Array, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, int]:
-    """Return the number of marked entries before each of n entries of a matrix and the end, and that of all marked entries."""
+    """Return, for each of a matrix's n entries and the end, the number of marked entries before; and the number of all marked."""
     positions = chain.scratch(n + 1, index)
     enqueue_scan(chain, marks, positions, n, kind="pointers")
     return positions, int(chain.read(positions, 1, n)[0])

@@ -122,7 +122,7 @@ class EntryRows(OfEntries, OfPath):
     def legal(
         cls, device: Device, index: str, few_rows: bool, work_group: int = 128, items: int = 32, *, value_bytes: int = 0
     ) -> EntryRows:
-        """Return the kernel's parameter record for a device, with the nearest legal sizes of work-groups and of their tiles."""
+        """Return the parameters of the kernel that expands row pointers to entries' rows, with sizes that a device can run."""
         group, items = fit_path_shape(device, work_group, items)
         return cls(group, index, items, few_rows, value_bytes=value_bytes)
 
@@ -284,7 +284,7 @@ def sort_entries(
     col: cl_array.Array,
     shape: tuple[int, int],
 ) -> Parts:
-    """Return the arrays of a CSR matrix in canonical format, from the rows and columns of entries, which lie in its shape.
+    """Return the arrays of a CSR matrix in canonical format, from the rows and columns of entries, all within ``shape``.
 
     Entries out of order are sorted stably by row, then within rows by column. The host waits up to three times: for the order of
     the entries; for the order within rows, if the entries were sorted by row; and for the number of entries without duplicates.

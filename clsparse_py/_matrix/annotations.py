@@ -114,15 +114,15 @@ class Solver(Protocol[_Options]):
 
 
 def of_axis(method: Callable[..., Any]) -> OfAxis:
-    """Return the given method, a sum or mean, which type checkers then take for an `OfAxis`."""
+    """Return the given method, ``A.sum`` or ``A.mean``, with the type `OfAxis`, by which type checkers know its results."""
     return cast("OfAxis", method)
 
 
 def of_extreme(method: Callable[..., Any]) -> Extreme[Any]:
-    """Return the given method, a maximum or minimum, which type checkers then take for an `Extreme`."""
+    """Return the given method, ``A.max``, say, with the type `Extreme`, by which type checkers know its results."""
     return cast("Extreme[Any]", method)
 
 
 def solver(function: Callable[Concatenate[Any, Any, _Options], tuple[Any, int]]) -> Solver[_Options]:
-    """Return the given function, which solves ``A x = b`` and which type checkers then take for a `Solver`."""
+    """Return the given function, which solves ``A x = b``, with the type `Solver`, by which type checkers know its results."""
     return cast("Solver[_Options]", function)

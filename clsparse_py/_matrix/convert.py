@@ -88,7 +88,7 @@ def copied(queue: cl.CommandQueue, name: str, values: cl_array.Array) -> cl_arra
     result.strides = values.strides
     if values.nbytes:
         chain = Chain(queue, values)
-        # The copy counts bytes, as a view may begin between two entries of its buffer.
+        # The copy command counts bytes, not entries, as a view may begin between two entries of its buffer.
         chain.copy_bytes(result.base_data, values.base_data, values.nbytes, 0, values.offset)
         chain.finish(result)
     return result

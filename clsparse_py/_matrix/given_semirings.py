@@ -40,7 +40,7 @@ class SemiringCheck(programs.Parameters):
 
 
 def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x: np.dtype, *, sums: bool = True) -> None:
-    """Check that a device's compiler takes a semiring's expressions.
+    """Check that a device's OpenCL compiler takes the expressions by which a user defined a semiring.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x:
 
 
 def _build_check(queue: cl.CommandQueue, semiring: Semiring, check: SemiringCheck) -> cl.Program:
-    """Return the compiled program of a semiring's check; raise a ValueError if an expression does not compile.
+    """Return the compiled program of the kernel that tries a user's semiring; raise a ValueError if an expression is wrong.
 
     `programs.build` is passed by, as it records refused kernels: a wrong expression of a user is none.
     """

@@ -66,7 +66,7 @@ def dense_operand(A: Matrix, name: str, values: Any, ndim: int) -> tuple[cl_arra
         if not values.dtype.isnative:
             raise TypeError(f"{name}: must be in the host's byte order, is {values.dtype.str}")
         if values.offset % values.dtype.itemsize:
-            # Kernels count entries: a view that begins between two entries is copied to a buffer of its own.
+            # A view that begins between two entries of its buffer is copied, as kernels take the beginning in whole entries.
             values = copied(A.queue, name, values)
         return values, True
     if not values.dtype.isnative:

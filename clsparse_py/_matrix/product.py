@@ -39,7 +39,7 @@ class ProductKernel(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of a product kernel's name that names its tunable parameters, such as the work-group size."""
+        """The tunable parameters of a product kernel as a part of the kernel's name, such as wg64 for work-groups of 64."""
         return f"wg{self.work_group}"
 
     @property

@@ -86,7 +86,7 @@ class OfNumbers(OfStructure):
 
 
 def positions(prefix: str, names: Iterable[str]) -> str:
-    """Return OpenCL C macros PREFIX_NAME of the positions, from 0 on, of named numbers in an array that host and device share."""
+    """Return OpenCL C macros PREFIX_NAME: the position, from 0 on, of each named number in an array that kernels write."""
     return "".join(f"#define {prefix}_{name.upper()} {position}\n" for position, name in enumerate(names))
 
 

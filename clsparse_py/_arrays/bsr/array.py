@@ -160,7 +160,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _checked(self) -> Facts:
-        """Return the facts about the structure of the blocks, which is checked first if there are none."""
+        """Return the `Facts` about the matrix's structure (whether blocks are sorted, say), which is checked first if unknown."""
         self.require_valid()
         return self._structure.checked()
 
@@ -397,7 +397,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @property
     def has_kernels(self) -> bool:
-        """Whether products with dense operands have kernels for this size of blocks; if not, products go by way of CSR."""
+        """Whether the matrix's size of blocks has kernels for products with dense operands; if not, the CSR form multiplies."""
         rows, columns = self.blocksize
         return 1 < rows * columns <= MAX_ENTRIES
 

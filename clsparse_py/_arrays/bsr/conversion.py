@@ -44,7 +44,7 @@ def _enqueue_over(chain: Chain, record: Parameters, n: int, *arguments: Any) -> 
 
 
 def _group(chain: Chain) -> int:
-    """Return the number of work-items in a work-group of the kernels that convert blocks, on the device of a chain."""
+    """Return the work-group size of the kernels that convert between CSR and blocks, on the device of a chain of launches."""
     return min(_WORK_GROUP, chain.device.max_work_group)
 
 
@@ -135,7 +135,7 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
     blocks, of_blocks, pointers = with_index(queue, parts, index)
     n_blocks = of_blocks.size
     of_rows = rows_of(queue, pointers, n_blocks)
-    # The chain of launches is made after the commands that fill its operands, as it waits for earlier commands alone.
+    # The chain of launches is made after the commands that fill `of_rows`, as a chain waits for earlier commands alone.
     chain = Chain(queue, blocks, of_blocks, pointers, of_rows)
     records = [ToCsr(_group(chain), name_of(index), name_of(blocks.dtype), phase) for phase in ("pointers", "entries")]
     for record in records:
@@ -156,7 +156,7 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
 def gather(
     queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, kind: str, starts: cl_array.Array | None = None
 ) -> cl_array.Array:
-    """Return copies of the blocks of given numbers: unchanged, transposed, or summed over runs of numbers.
+    """Return copies of a matrix's blocks of given numbers: unchanged, transposed, or summed over ranges of ``numbers``.
 
     Parameters
     ----------

@@ -26,10 +26,10 @@ _PARTS_PER_CORE = 16
 
 
 def _get_row_parts(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
-    """Return the first block row of each part of a product on a CPU device; parts have about equal numbers of rows and blocks."""
+    """Return the first block row of each part (run of block rows) of a product on a CPU device; parts have about equal work."""
 
     def make() -> cl_array.Array:
-        """Return the first block row of each part of the product, computed on the device."""
+        """Return the first block row of each part (run of block rows) of the product, computed on the device."""
         chain = Chain(queue, structure.indptr)
         n_rows, n = structure.shape[0], int(structure.indices.size)
         n_parts = max(1, min(n_rows, chain.device.compute_units * _PARTS_PER_CORE))

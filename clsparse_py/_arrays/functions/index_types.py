@@ -18,7 +18,7 @@ __all__ = ["get_index_dtype", "safely_cast_index_arrays"]
 
 @door()
 def get_index_dtype(arrays: Any = (), maxval: Any = None, check_contents: bool = False) -> Any:
-    """Return the index type that holds some index arrays and a number: int32 or, if need be, int64.
+    """Return the dtype of indices that holds the given index arrays and the number ``maxval``: int32 or, if need be, int64.
 
     Parameters
     ----------
