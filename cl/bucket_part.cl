@@ -1,4 +1,4 @@
-// The bucket (entries of adjacent columns, sorted together) of a part of it, as several work-groups share a long bucket.
+// The bucket (entries of adjacent columns, sorted together) that a part belongs to: a long bucket has parts, for work-groups.
 //
 // bucket_of_part(...): the bucket b with parts_before[b] <= part < parts_before[b + 1]; 0 for parts behind the last bucket.
 // bucket_of_part has barriers, so the whole work-group has to call it; box holds a uint.

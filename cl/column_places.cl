@@ -28,7 +28,7 @@ uint8 eight_columns(global uint *columns, const uint block, const uint n)
     return column;
 }
 
-// Return a word for each of eight columns with one bit set: the bit whose number is that of smaller columns, duplicates counted.
+// Return, for each of eight columns, a word with one set bit: bit number n if n columns, duplicates counted, are smaller.
 uint8 eight_bits(const uint8 smaller, const uint block, const uint n)
 {
     return ((uint8)(1) << smaller) & as_uint8(LANES_8 + 8 * block < n);

@@ -1,6 +1,6 @@
 // The mirror image of an entry (row, column) of a square matrix: its entry (column, row). Rows are sorted, columns unique.
 //
-// mirror_guess(begin, end, before): a guess at the position of the mirror image in row `column`, which is begin to end.
+// mirror_guess(begin, end, before): a guess at the mirror image's position in row `column`, whose entries are begin to end.
 //     The guess is as far from the end of row `column` as (row, column) is from the beginning of its own row: `before` entries.
 //     The guess of mirror_guess is mostly right in the matrix of a stencil.
 // mirror_search(indices, begin, end, guess, row): the position of the mirror image, looked for at the guess first; -1 for none.

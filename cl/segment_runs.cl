@@ -1,9 +1,9 @@
-// Segments, and the sorted runs that are merged in rounds until each segment is one run.
+// Segments of an array, and the sorted runs in each segment, which are merged in rounds until the segment is one run.
 //
 // bounds has the first element of each segment, and the end of the last segment.
 // With RUNS_GIVEN 1, segment_ptr has the first sorted run of each segment, and run_ptr the first element of each run.
-// A segment that is cut is first sorted in tiles of TILE elements: the tiles are the runs of the segment then.
-// All segments are cut if no runs are given; else those whose given runs take more rounds than tiles by more than SORT_ROUNDS.
+// A segment that is cut is first sorted in tiles of TILE elements: its tiles then are the runs of the segment.
+// Segments are cut into tiles if no runs are given, or if merging the given runs takes over SORT_ROUNDS rounds more than tiles.
 //
 // A segment whose runs take r rounds of merging begins in round n_rounds - r, so that all segments end in the last round.
 // A segment of a single sorted run is moved to the output in the last merge round.

@@ -2,8 +2,8 @@
 // TEAM, the number of work-items of a team, divides the work-group size.
 // TEAM is a power of two, and a team lies in one sub-group, unless teams synchronise by barriers or are whole work-groups.
 //
-// TEAM_ROW:                          declares lane, team, active (whether the team has a row), the row of C, and begin and length
-//                                    of the row of A.
+// TEAM_ROW:                          declares lane, team, active (whether the team has a row), and row, the row of C.
+//                                    TEAM_ROW also declares begin and length, of the row of A.
 // team_sync():                       makes a lane's writes to local memory before the call visible to the team's lanes after it.
 // team_scan(box, x):                 the sum of x over the lower lanes of the team; box holds a uint for each lane of the team.
 // team_offsets(offsets, n, box):     scans n counts: offsets[i] becomes the sum of the first i counts, for i from 0 to n.

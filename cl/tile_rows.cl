@@ -3,9 +3,10 @@
 // A tile has n_rows rows from `first` on that have entries in the tile, or begin in it.
 //
 // tile_first_row(row_begin, begin, indptr):               the row of the tile's first entry.
-// tile_stage_rows(starts, n_rows, first, begin, indptr):  starts, in local memory, gets each row's first entry, counted from the
-//                                                         tile's first. The whole work-group calls tile_stage_rows.
-// tile_row(starts, n_rows, entry):                        the row of an entry, both counted from the tile's beginning.
+// tile_stage_rows(starts, n_rows, first, begin, indptr):  starts[r] becomes the first entry of the tile's row r.
+//                                                         Entries are counted from the tile's beginning.
+//                                                         The whole work-group has to call tile_stage_rows.
+// tile_row(starts, n_rows, entry):                        the row of an entry; both are counted from the tile's beginning.
 #ifndef WORK_GROUP
     #error "tile_rows.cl needs WORK_GROUP: the work-group size"
 #endif

@@ -1,8 +1,8 @@
 // Sums of values of type T over a work-group, and over a tile of entries in local memory; ADD is T's addition, ZERO its identity.
 //
 // group_before(box, x)      the ADD of x over the work-items before this one; box holds a T for each work-item.
-// tile_scan(tile, heads, box, head_box, carry)
-//                           each of WORK_GROUP * ITEMS entries of a tile becomes the ADD of carry and the entries before it.
+// tile_scan(tile, heads, box, head_box, carry): each entry of a tile becomes the ADD of carry and the tile's entries before it.
+//                           A tile, WORK_GROUP * ITEMS entries, is in local memory.
 //                           Where INCLUSIVE is 1, the sum of an entry includes the entry itself.
 //                           Where SEGMENTED is 1, sums begin anew at each entry whose byte in heads is not 0.
 //                           Where SEGMENTED is 1, head_box holds a uint for each work-item; else heads and head_box may be 0.
@@ -28,7 +28,7 @@ T add_pieces(const T first, const T second, const uint heads)
     return SEGMENTED && heads ? second : ADD(first, second);
 }
 
-// The sum of the pieces of the work-items before this one; *heads_before says whether a segment begins in these pieces.
+// The sum of the entries of the work-items before this one; *heads_before says whether a segment begins in these entries.
 T group_scan_pieces(local T *box, local uint *head_box, const T mine, const uint heads, uint *heads_before)
 {
     const uint me = get_local_id(0);

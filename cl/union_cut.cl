@@ -1,6 +1,6 @@
 // Cuts of the merge path of two sparse matrices A and B.
 // The merge path goes row by row: entries of A's and B's row by column (A's first of equal ones), then a step for the row's end.
-// A place on the merge path is a number of steps.
+// A place on the merge path is given as the number of steps before it.
 //
 // union_row(place, n_rows, a_indptr, b_indptr): the row of a place on the path: the number of row ends before the place.
 // union_a(place, row, n_rows, ...): the number of entries of A before a place on the merge path.
@@ -14,7 +14,7 @@
 #endif
 I union_row(const ulong place, const I n_rows, global const I *restrict a_indptr, global const I *restrict b_indptr)
 {
-    // `row` becomes the last row that begins at or before the place.
+    // `row` becomes the last row that begins at or before the place on the merge path.
     // No two rows begin at the same place of the path, as the end of a row takes a step.
     I row = 0, after = n_rows + 1;
     while (after - row > 1) {

@@ -74,7 +74,7 @@ void ${name}(
                 ++b;
                 continue;
             }
-            // This step of the merge has no branch, as it is unpredictable which matrix has the lower column.
+            // This step of the merge of two rows has no branch, as no core predicts which matrix has the lower column.
             const I has_a = of_a < of_b;${keep("has_a ? of_a : of_b", "has_a ? a_value : (T)(0)", "has_a ? (T)(0) : b_value")}\
             a += has_a;
             b += 1 - has_a;

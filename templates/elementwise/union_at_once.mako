@@ -33,7 +33,7 @@ void ${name}(
         indptr[0] = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // The only tile has all places (rows and entries) of both matrices.
+    // The only tile of this kernel has all places (row ends and entries) of both matrices.
     const I first_row = 0, first_a = 0, first_b = 0, start = 0;
     const uint n_places = n_a + n_b + n_ends;
 

@@ -71,8 +71,8 @@ ${mark_places()}\
         counts[tile + 1] = (I)(before + popcount(result_bits));
 }
 <%def name="mark_places()">\
-    // Local memory holds the tile's columns of A, the tile's columns of B, and for each row end the number of entries before it:
-    // a row end's number is that of the tile's entries of A before it plus 2^16 times that of entries of B.
+    // Local memory holds the tile's columns of A, the tile's columns of B, and a number for each row end of the tile.
+    // The number of a row end is the count of the tile's entries of A before it, plus 2^16 times the count of entries of B.
     // Results of entries of one matrix alone are usually all kept, or none is; else each result is tested below.
     const uint usual = is_kept((T)(1), (T)(0));
     bool unusual = false;

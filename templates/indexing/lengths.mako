@@ -47,7 +47,7 @@ void ${name}(
     n_outside = group_reduce_add(box, n_outside);
     n_entries = group_reduce_add(box, n_entries);
     if (get_local_id(0) == 0) {
-        // If the sum of row lengths overflows the type I, the host sees it in the report, which has 64 bits.
+        // If the sum of row lengths overflows the index type I, the host sees it by the sum of 64 bits in the array report.
         sums[group + 1] = (I)n_entries;
         report[2 * group] = n_entries;
         report[2 * group + 1] = n_outside;

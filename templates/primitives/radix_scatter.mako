@@ -153,7 +153,7 @@ void ${name}(
     }
 
 % if source == "rows":
-    // An entry's row is the last one that begins at or before it. Marks of row begins are padded: no two lanes meet in a bank.
+    // An entry's row is the last one that begins at or before it. Marks of rows are padded: no two lanes meet in a memory bank.
     local uint *marks = (local uint *)pool;
     const long first_row = lower_bound(indptr, n_rows, begin + 1) - 1;
     for (uint i = me; i < ${tile + tile // items}; i += ${work_group})
@@ -249,7 +249,7 @@ void ${name}(
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Exchange entries in local memory, part by part, so that the entries of a digit leave side by side.
+    // The tile's entries are exchanged in local memory, part by part, so that the entries of a digit are stored side by side.
 % if from_keys:
     local ushort *digit_at = (local ushort *)pool;
 % for i in range(items):

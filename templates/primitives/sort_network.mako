@@ -73,7 +73,7 @@ void ${name}(
         to_spare = s.rounds % 2;
     }
 % endif
-    // Places behind the end of a segment or tile get the largest word, which comes last.
+    // Registers for elements behind the end of a segment or tile get the largest word, which is sorted to the end.
 % for i in every:
     const uint at_${i} = ${i} * stride + lane;
 % if packed:
@@ -209,8 +209,8 @@ ${within_lanes(registers)}\
     }
 % endif
 % if lanes > lane_width:
-    // Sorted lanes are merged further, by way of local memory if the lanes of a pair are too far apart for an exchange.
-    // The number of turns of this merge is the same in all work-groups: the number that the most lanes take.
+    // Sorted elements are merged across sub-groups, by way of local memory if lanes are too far apart for an exchange.
+    // This loop has the same number of turns in all work-groups: as many as segments that take the most lanes need.
     uint width = ${lane_width}, far = ${lane_width};
     bool mirrored = true;
     for (uint turn = 0; turn < ${sum(range(1, (lanes // lane_width).bit_length()))}; ++turn) {

@@ -62,7 +62,7 @@ void ${name}(
     const uint lane = get_local_id(0) % ${lanes}, team = get_local_id(0) / ${lanes};
     const ulong begin = get_group_id(0) * span, end = min(n, begin + span);
     I row = row_of(indptr, 0, n_rows - 1, n_rows / 2 + 1, (I)begin);
-    // All teams of lanes take equally many turns, as lanes exchange sums: teams beyond the end repeat the last entry.
+    // All teams of lanes take equally many turns, as lanes exchange sums: teams beyond the last entry repeat this entry.
     for (ulong first = begin; first < end; first += ${work_group // lanes * entries}) {
         const ulong e = first + team * ${entries}ul;
 % for u in range(entries):

@@ -113,7 +113,7 @@ ${sum_entries(lambda u, s: f"a_{s}", "end", "e")}
             column_of_entry[i] = columns[from + i];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        // All teams of lanes take equally many turns, as lanes exchange sums: teams beyond the end repeat the last entry.
+        // All teams of lanes take equally many turns, as lanes exchange sums: teams beyond the last entry repeat this entry.
         for (uint turn = 0; turn < count; turn += ${work_group // lanes * entries}) {
             const ulong e = from + turn + team * ${entries};
 % for u in range(entries):

@@ -68,7 +68,8 @@ void ${name}(
     const I begin = part_entry[part];
     const uint count = (uint)(part_entry[part + 1] - begin);
 % endif
-    // A part of A that begins inside a row sums that row's rest, too. Row numbers are unsigned, as a step may pass the largest I.
+    // A part of A that begins inside a row sums the rest of that row, too.
+    // Row numbers are unsigned, as the step to a later row may pass the largest number of the index type I.
     const ${position} row_begin = part_row[part], row_end = part_row[part + 1];
     ${position} row = row_begin - part_cut[part] + me;
 % if early:

@@ -34,7 +34,7 @@ Result        deterministic: a row is summed in the order that the chunks and th
     #define PREFETCH(k)
 % endif
 % if True in prefetch_options:
-    // Prefetch entries of x, too, if the columns of A's entries lie far apart.
+    // Prefetch entries of the vector x, too, if the columns of A's entries lie far apart.
     #define PREFETCH_X(k) PREFETCH_TO_SECOND(x + indices[(k) + ${x_ahead}])
 % endif
 ## Functions that are inlined do without restrict, which leaves an intrinsic that Oclgrind lacks (quirk 27).
@@ -64,7 +64,7 @@ ROW_SUM row_sum_1${suffix}(ENTRIES_PARAMETERS)
 }
 % if not all:
 
-// The sum of a row's products with x, of the entries from k to end, by four sums.
+// The sum of a row's products with x, of the entries from k to end, by four sums side by side.
 ROW_SUM row_sum_8${suffix}(ENTRIES_PARAMETERS)
 {
     T ${", ".join(f"sum_{i} = ZERO" for i in range(4))};

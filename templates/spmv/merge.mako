@@ -65,7 +65,7 @@ void ${name}(
             ++k;
         }
     }
-    // Unfinished row sums of work-items that end in the same row are added by distance 1, 2, 4, ...: always in the same order.
+    // Unfinished sums of one row are added from work-items at distance 1, 2, 4, ...: always in the same order.
     tail[me] = sum;
     tail_row[me] = i;
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -156,7 +156,7 @@ void ${name}(
 % endfor
     }
 
-    // An entry's row is the last one that begins at or before it. Marks of row begins are padded: no two lanes meet in a bank.
+    // An entry's row is the last one that begins at or before it. Marks of rows are padded: no two lanes meet in a memory bank.
     local uint *marks = (local uint *)pool;
     for (uint i = me; i < ${-(-(tile + tile // items) // 4)}; i += ${work_group})
         pool[i] = (ulong2)(0);

@@ -18,7 +18,7 @@ void ${name}(const ulong n, global const I *restrict indices, global uint *restr
     const ulong range = (n - ${window}) / ${samples};
     uint near = 0;
     for (ulong sample = 0; sample < ${samples}; ++sample) {
-        // A sampled entry is a pseudo-random one of its range of the matrix's entries.
+        // Each sampled entry is chosen pseudo-randomly from one of `samples` equal ranges of the matrix's entries.
         const ulong k = ${window} + sample * range + (range ? sample * 2654435761ul % range : 0);
         const I column = indices[k];
         uint is_near = 0;
