@@ -1,9 +1,9 @@
 <%doc>
-The maximal independent set of `choose` for a symmetric graph, with work on active nodes alone. An undecided node waits for one
-blocker: an undecided node before it in the order, within two edges. Once the blocker is decided, the node searches for another
-one, the last of them by number. `first`: all nodes search for a blocker; the symmetry of the graph is checked. `step`: the
-work-groups take the active nodes. A node without blocker joins the set, nodes within two edges of it are not in it, and the nodes
-that waited for these are active in the next step.
+The maximal independent set of distance 2 that choose.mako finds, for a symmetric graph, with work on active nodes alone. An
+undecided node waits for one blocker: an undecided node before it in the order, within two edges. Once the blocker is decided, the
+node searches for another one, the last of them by number. `first`: all nodes search for a blocker; the symmetry of the graph is
+checked. `step`: the work-groups take the active nodes. A node without blocker joins the set, nodes within two edges of it are not
+in it, and the nodes that waited for these are active in the next step.
 
 No work-group waits for another one. The waiting list of a node is closed when the node is decided: a node that comes late
 searches again. Stale states do no harm: a state changes once, from 1, and a node joins the set only if all nodes before it,

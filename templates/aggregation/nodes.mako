@@ -1,5 +1,5 @@
 <%doc>
-A matrix of nodes from one of blocks: an entry for each block, the Frobenius norm of its values.
+The matrix of the nodes of a graph from a matrix with a block for each pair of nodes: an entry is the Frobenius norm of a block.
 
 Index space   work-items that stride over the nodes and the end, or take adjacent ones: `spread` says which
 Inputs        a valid structure of n * block rows, sorted; each block of block x block entries is stored whole

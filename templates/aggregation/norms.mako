@@ -1,5 +1,6 @@
 <%doc>
-The norm of one candidate in each aggregate, by one work-item, which takes the nodes in their order.
+The norm, in each aggregate of nodes, of one candidate (a vector that the coarse levels of AMG have to hold), by one work-item,
+which takes the nodes in their order.
 
 Index space   one work-item
 Inputs        joined: the aggregate of each of n_nodes nodes, or -1, of n in all; candidate: of `block` rows a node

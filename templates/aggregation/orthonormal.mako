@@ -1,6 +1,6 @@
 <%doc>
-Orthonormal columns for each aggregate, in place, and the candidates' coefficients: a QR factorisation of the candidates' rows of
-an aggregate by the modified Gram-Schmidt method. A column that depends on earlier columns becomes 0.
+Orthonormal columns for each aggregate, in place, and the candidates' coefficients (R): a QR factorisation of the candidates' rows
+of an aggregate by the modified Gram-Schmidt method. A column that depends on earlier columns becomes 0.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
               problems"

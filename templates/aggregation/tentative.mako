@@ -1,5 +1,6 @@
 <%doc>
-The structure of a tentative prolongator, with the candidates as its values: a block of them for each node in an aggregate.
+The structure of a tentative prolongator, whose values are the candidates (vectors that the coarse levels of AMG have to hold): a
+block of values for each node in an aggregate.
 `normed`: one candidate, divided by its norm in each aggregate, an input.
 
 Source        Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic

@@ -1,5 +1,5 @@
 <%doc>
-The blocks of a source in another order: moved, transposed or summed, by the `way`.
+The blocks of a matrix of blocks in another order: moved, transposed or summed, by the `way`.
 
 Source        own
 Index space   a work-item for each row of each new block; or, if `entries`, a work-group to `at_once` new blocks, neighbours

@@ -1,5 +1,5 @@
 <%doc>
-Which entries of a sparse matrix lie in a triangle: on or below the k-th diagonal or, if `upper`, on or above it.
+Marks of the entries of a sparse matrix that lie in a triangle: on or below the k-th diagonal or, if `upper`, on or above it.
 
 Index space   a work-group takes `tile` entries side by side; its work-items take neighbours in turn
 Inputs        a valid structure, in any order

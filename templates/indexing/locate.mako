@@ -1,5 +1,6 @@
 <%doc>
-Assign values to the entries that a sparse matrix has at given places; of a place that is given several times, the last value.
+Assign values to the entries that a sparse matrix has at given places (row, column); of a place that is given several times, the
+last value.
 
 Source        own
 Index space   a work-item for each of n places

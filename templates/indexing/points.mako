@@ -1,5 +1,5 @@
 <%doc>
-The values of a sparse matrix at places; 0 if there is no entry, the sum of duplicates if there are several.
+The values of a sparse matrix at given places (row, column); 0 if there is no entry, the sum of duplicates if there are several.
 
 Source        own
 Index space   a work-item for each of n places

@@ -1,5 +1,5 @@
 <%doc>
-Add the sums of later parts to a segment that an earlier part began: out[segment] += these sums.
+Add to out[segment] the sums that later parts (stretches of equal weight) have of a segment that an earlier part began.
 
 Index space   a work-group for each part; the work-group of the last part of a segment adds up
 Inputs        cuts and partial, of segment_sums.mako: no segment begins in a part whose successor has the same cut

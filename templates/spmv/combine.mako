@@ -1,5 +1,6 @@
 <%doc>
-y[row] += alpha * (the partial sums of the row's later pieces), for rows that several parts share; y has n_columns columns.
+y[row] += alpha * (the partial sums of all pieces of the row but the first), for rows that several parts of A share; y has
+n_columns columns.
 
 Index space   ceil(n_columns / columns) times as many work-groups as the rows of many pieces take, `lanes` work-items to a row and
               column, and the other rows, with one work-item to a row and column

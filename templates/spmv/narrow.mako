@@ -1,5 +1,5 @@
 <%doc>
-Columns of a part's entries in 16 bits: their differences to the part's lowest column.
+Columns of A's entries in 16 bits: their differences to the lowest column of the part of A in which they lie.
 
 Index space   n_parts work-groups
 Inputs        part_entry: n_parts + 1, of partition.mako; indices

@@ -1,6 +1,6 @@
 <%doc>
 How many entries of each chunk lie in each bucket: counts[chunk * 2 ** bits + bucket]. A bucket has 2 ** shift adjacent columns.
-Also, which row the first entry of each chunk lies in.
+Also, the row in which the first entry of each chunk lies.
 
 Source        the first step of a radix sort by the highest digit; Satish, Harris and Garland, "Designing efficient sorting
               algorithms for manycore GPUs"

@@ -1,6 +1,6 @@
 <%doc>
-Move the entries of each tile to their buckets, in order: each tile is put in order in local memory first, so that entries of a
-bucket leave side by side.
+Move the entries of each tile to their buckets (of adjacent columns), in order: each tile is put in order in local memory first,
+so that entries of a bucket leave side by side.
 
 An entry is a word, its column within the bucket above its row, and a value. With `last` buckets are columns: rows are written in
 place of words, and pointers.

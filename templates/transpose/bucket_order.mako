@@ -1,7 +1,7 @@
 <%doc>
-Put the entries of each bucket in order of their columns, and tell where each column begins: a bucket of up to `tile` entries by
-one work-group, longer ones by parts. Each part counts the columns of its whole bucket, if that has up to `alone` parts, or with
-`small`; else it adds up what bucket_split counted.
+Put the entries of each bucket (of adjacent columns) in order of their columns, and tell where each column begins: a bucket of up
+to `tile` entries by one work-group, longer ones by parts. Each part counts the columns of its whole bucket, if that has up to
+`alone` parts, or with `small`; else it adds up what bucket_split counted.
 
 Source        the last pass of a radix sort by the highest digit first; ranks as in bucket_move
 Index space   a work-group for each part of a bucket, of `tile` entries, `items` to a work-item; further ones do nothing

@@ -1,6 +1,6 @@
 <%doc>
-Where the entries of each chunk in each bucket go among those of the bucket: an exclusive scan over the chunks of each bucket, in
-place.
+The place, among the entries of each bucket (of adjacent columns), of the first entry of each chunk: an exclusive scan over the
+chunks of each bucket, in place.
 
 Source        own; `segments` sums of each bucket's chunks, then their scan
 Index space   a work-group for each `columns` adjacent buckets

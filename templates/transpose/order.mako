@@ -1,6 +1,7 @@
 <%doc>
-Put the pairs of each row of a transposed matrix, which insert.mako left in any order, in ascending order, and write what the
-pairs stand for: rows, and values or `positions`. A pair's place is the number of smaller pairs in its row: rows must be short.
+Put the pairs (row, position) of each row of a transposed matrix, which insert.mako left in any order, in ascending order, and
+write what the pairs stand for: rows, and values or `positions`. A pair's place is the number of smaller pairs in its row: rows
+must be short.
 
 Source        own; the third step of SpTRANS (Ji et al., "Segmented merge", Section 4.2) for short rows
 Index space   n_parts work-groups
