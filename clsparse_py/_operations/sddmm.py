@@ -174,7 +174,7 @@ class SampledByTeams(Sampled):
             lanes *= 2
         if vectors > limits.max_vectors * lanes:
             return None
-        # Teams of lanes (work-items) that take rows exchange loop counts over a row's entries within a whole sub-group.
+        # Teams of lanes (work-items) that take rows agree on the turns, passes over a row's entries, of a whole sub-group.
         width = device.portability.lane_width if by_rows and lanes > 1 else lanes
         portability = replace(device.portability.at_most(width), load_once="plain")
         return cls(
@@ -327,7 +327,7 @@ class _Sampling(Repeating):
         return values
 
     def _prepare(self, M: Matrix, X: cl_array.Array, Y: cl_array.Array, kind: Hashable) -> tuple[DenseProduct, np.dtype[Any]]:
-        """Return and keep SDDMM's launch for operands of a kind, or none if M has no entries, and the dtype of the result."""
+        """Return and keep SDDMM's launch for a kind of operands (shapes, dtypes, strides); return also the result's dtype."""
         queue, n, n_rows, n_inner = M.queue, M.nnz, *X.shape
         arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
         require_results(queue, f"{X.dtype} times {Y.dtype}", arithmetic.result)

@@ -28,9 +28,9 @@ __all__ = ["Factor", "LevelSets", "Levels", "Solve", "get_level_sets", "make_sol
 
 #: Work-items in a work-group of the kernels for triangular systems on devices other than CPUs.
 _WORK_GROUP = 256
-#: Rows of a level set to a work-item of a GPU, above which a triangular solve gives the level a launch of its own.
+#: Rows of a level set (solved at once) to a GPU's work-item, above which a triangular solve gives the level its own launch.
 _WIDE = 8
-#: Rows of a level set on CPU devices, above which a triangular solve gives the level a launch of its own.
+#: Rows of a level set (solved at once) on CPU devices, above which a triangular solve gives the level a launch of its own.
 _WIDE_ON_CPU = 4096
 #: Most work-groups to a compute unit of a launch that solves rows of a triangular system.
 _SOLVE_GROUPS = 8
@@ -156,7 +156,7 @@ def get_level_sets(A: Matrix, upper: bool) -> LevelSets:
 
 
 def _find_level_sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> LevelSets:
-    """Return the level sets of a triangular matrix; reads the level of each row, for which the host waits."""
+    """Return the level sets (rows solved at once) of a triangular matrix; waits to read the level of each row."""
     chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
     work_group = _work_group_of(chain.device)
     built, _ = chain.build(Levels(min(work_group, 64), name_of(index), upper))
@@ -167,7 +167,7 @@ def _find_level_sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl
     max_narrow = _WIDE_ON_CPU if chain.device.lanes_are_loops else _WIDE * work_group
     lengths = np.bincount(levels)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    # A launch of a triangular solve begins before and behind each wide level.
+    # A new launch of a triangular solve begins before and behind each wide level set (one of many rows).
     is_wide = lengths > max_narrow
     begins = np.flatnonzero(np.r_[True, is_wide[1:] | is_wide[:-1], True])
     launches = [(int(first), int(last), int(lengths[first:last].max())) for first, last in itertools.pairwise(begins)]

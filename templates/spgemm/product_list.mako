@@ -98,7 +98,7 @@ void ${name}(
     const uint tile = get_global_id(0);
     if (tile > n_tiles)
         return;
-    // Find the first entries of C whose products begin in this tile's window or later, and in the next tile's window or later.
+    // Find the first entries of C whose products begin in this tile's window (range of products), or the next's, or later.
     uint begin = 0, end = 0;
     for (uint step = 1u << (31 - clz(n_entries)); step; step /= 2) {
         if (begin + step <= n_entries && (ulong)first[begin + step - 1] < (ulong)tile * window)

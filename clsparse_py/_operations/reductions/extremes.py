@@ -136,7 +136,7 @@ class Extremes(Matrix):
 
     @abc.abstractmethod
     def _transposed(self) -> Matrix:
-        """Return the transposed matrix, which this matrix keeps."""
+        """Return the transposed sparse matrix, which this sparse matrix keeps."""
 
     @abc.abstractmethod
     def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> Any:

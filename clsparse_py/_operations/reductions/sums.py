@@ -65,7 +65,7 @@ class Sums(Matrix):
 
     @abc.abstractmethod
     def _transposed(self) -> Matrix:
-        """Return the transposed matrix, which this matrix keeps."""
+        """Return the transposed sparse matrix, which this sparse matrix keeps."""
 
     @of_axis
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:

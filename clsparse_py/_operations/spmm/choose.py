@@ -266,14 +266,14 @@ def _choose_for_lanes(
 
 
 def shape_of_groups(limits: Thresholds, shape: Shape, rows: int) -> Shape:
-    """Return the shape of SpMM's kernel whose teams of lanes take groups of at most ``rows`` rows, in place of single rows."""
+    """Return the shape of SpMM's kernel whose teams of lanes take groups of at most ``rows`` rows with equal columns."""
     unroll = limits.unroll_together_of_few if shape.lanes <= limits.few_lanes_together else limits.unroll_together
     return replace(shape, rows=rows, unroll=unroll)
 
 
 def _suits_teams(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
     """Return whether A suits a team of lanes to a row on GPUs: many lanes do not suit short rows, nor few lanes long ones."""
-    # If the number of vectors is a power of two, no lane of a team is idle.
+    # If the number of vectors of columns of X is a power of two, no lane (work-item) of a team is idle.
     fills = n_vectors.bit_count() == 1
     if (
         n_vectors > limits.row_lanes

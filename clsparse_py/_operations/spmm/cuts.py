@@ -132,7 +132,7 @@ def find_groups(
 
 
 def group_rows(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
-    """Return the cheapest limit on a group's rows of equal columns, and each group's first row, with the number of rows behind.
+    """Return the cheapest limit on a group's rows (all of equal columns), and the first row of each group, then the row count.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ _SUM_BYTES = 16 << 10
 _MAX_COLUMNS = 8 << 10
 #: Least columns of a window, a range of columns of C with sums in local memory.
 _MIN_COLUMNS = 256
-#: Most work-groups of one launch by windows: rows are cut into fewer parts, ranges of columns made side by side, to stay below.
+#: Most work-groups of a launch of the window kernel: to stay below, rows of C are cut into fewer parts, ranges of columns.
 _MANY_GROUPS = 1 << 22
 
 
@@ -276,7 +276,7 @@ class DenseWindows(Team):
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
         """Return memory for where in C each part (range of columns) of a row begins; None if rows have one part."""
         windows = -(-product.shape[1] // self.columns_of(product.types))
-        # The array of the places where the parts of rows begin takes at most half of the workspace that is left.
+        # The array of where in C the parts (ranges of columns) of rows begin takes at most half of the workspace left.
         parts = min(self.parts, windows, _MANY_GROUPS // rows.n, product.spare() // (8 * rows.n))
         return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
 

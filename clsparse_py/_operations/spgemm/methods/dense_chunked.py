@@ -31,7 +31,7 @@ _CLAIMED_BYTES = 4
 _CHUNKS = 32
 #: Work that a row of C counts for beside its products, in products, when rows are cut into chunks of equal work.
 _ROW_WEIGHT = 8
-#: Room of a worker for the products of a short row: 32 products and eight more, as rows of B are copied eight entries at a time.
+#: Products of a short row of C for which a worker has memory: 32, and eight more, as rows of B are copied by eight entries.
 _ROOM = 32 + 8
 #: Most consecutive rows of B with the same columns that a worker adds to the sums of a row of C in one loop.
 _BLOCK = 4
@@ -170,7 +170,7 @@ class DenseChunked:
         del offsets, starts
         n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
         n_words = chain.scratch(n_rows_b, np.uint32)
-        # A product that reads each entry of B less than once on average is made in less time than B's bit masks are.
+        # A product A @ B that reads each entry of B less than once on average takes less time than the making of B's bit masks.
         n_masks = nnz_b if product.n_products >= nnz_b else 0
         if 12 * n_masks > min(product.spare(), product.free - worker_bytes(product.shape[1], product.types)):
             n_masks = 0

@@ -128,7 +128,7 @@ class Esc:
         return min(self.work_group, chain.device.max_work_group)
 
     def _contraction(self, chain: Chain, product: Product, rows: Rows, key: np.dtype[Any], phase: str) -> EscContract:
-        """Return the parameters of the kernel that contracts a slice's sorted products to entries of C in a phase."""
+        """Return the parameters of the kernel that contracts a slice's sorted products to entries of C in a phase of SpGEMM."""
         # The phase "values" of the contraction reads no keys (row and column as one number): any dtype of keys does.
         name = "uint32" if phase == "values" else name_of(key)
         return EscContract.legal(chain.device, product.types.of(phase), rows.listed is not None, name, self._group(chain))
@@ -145,7 +145,7 @@ class Esc:
         return structure + max(sorting, marking, contracting)
 
     def _sort_bytes(self, chain: Chain, part: Slice, key_bytes: int, column_bits: int) -> int:
-        """Return the bytes that the sort or the merge of a slice's products takes, beside the sorted arrays before and after."""
+        """Return the bytes that the sort or merge of a slice of rows' products takes, beside its input and output arrays."""
         sorting = scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, _NUMBER_BYTES)
         if not self.merges:
             return sorting
@@ -154,7 +154,7 @@ class Esc:
         return max(sorting, merging)
 
     def _budget(self, product: Product, rows: Rows, entries: int) -> int:
-        """Return the bytes of workspace for slices of rows, and for arrays kept of slices, if C has ``entries`` entries."""
+        """Return the bytes of workspace for slices (adjacent rows) of C and their kept arrays, if C has ``entries`` entries."""
         if not self.bounded:
             return product.free
         return product.spare(entries) - 16 * (rows.n + 1)
@@ -240,7 +240,7 @@ class Esc:
         numbered: bool,
         counts: Any = None,
     ) -> _Sorted:
-        """Enqueue the expansion and sort of a slice's products, and the search of runs of equal keys; waits if ``may_wait``."""
+        """Enqueue the expansion and sort of a slice of rows' products, and the search of equal ones; waits if ``may_wait``."""
         group, listed, types = self._group(chain), rows.listed is not None, product.types.of("symbolic")
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
         entry_slot = chain.scratch(part.n_entries, np.uint32)
@@ -303,7 +303,7 @@ class Esc:
     def _enqueue_contraction(
         self, chain: Chain, product: Product, rows: Rows, state: _State, part: Slice, sorted_slice: _Sorted, C: Result, phase: str
     ) -> None:
-        """Enqueue the values of a slice's rows of C and, outside the phase "values", their columns."""
+        """Enqueue kernels that make the values of a slice's rows of C and, but in the phase "values", the columns."""
         group, n, where = self._group(chain), np.uint32(part.n), part.where(rows)
         values = chain.scratch(part.n, product.kind.result)
         built, expand = chain.build(EscExpand(group, product.types.of("values"), "uint32", "values"))

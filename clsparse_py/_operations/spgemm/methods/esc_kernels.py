@@ -177,7 +177,7 @@ class EscContract(OfLanes, OfListed):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         """Return the nearest parameters of the contraction kernel for a work-group and a lane width; None if there are none."""
-        # The number of products of a tile (a work-group's) stays: arrays that are kept of a slice of rows count in tiles.
+        # The number of products of a tile (one work-group's) must not change: arrays kept of a slice have an entry a tile.
         fitting = next((size for size in range(work_group, 0, -1) if self.tile % size == 0), 0)
         if not fitting:
             return None

@@ -32,7 +32,7 @@ __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", 
 _REGISTERS = 16
 #: Most products of a row that a work-group sorts in global memory: one such row takes as long as all other rows.
 _GROUP_PRODUCTS = 1 << 14
-#: Most bytes of local memory of a work-group of several rows, so that several work-groups share a compute unit.
+#: Most bytes of local memory of a sorting work-group of several rows, so that several work-groups share a compute unit.
 _LOCAL_BYTES = 24 << 10
 
 
@@ -340,7 +340,7 @@ def _max_products(device: Device, types: KernelTypes, lanes: int, word_bytes: in
 
 
 def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:
-    """Return the accumulators of "esc-local": a row has a work-item, a sub-group, a work-group, or one with global memory.
+    """Return the accumulators of "esc-local", which sort a row's products by a work-item, a sub-group or a work-group.
 
     Rows have no more products than local memory holds: more if columns leave room for a product's number in a word of 32 bits,
     see `EscTeam.max_columns`.

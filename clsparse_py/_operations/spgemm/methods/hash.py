@@ -26,7 +26,7 @@ __all__ = ["Hash", "HashKernel", "LargeHash", "hash_", "hashes", "large_hash", "
 
 _log = logging.getLogger(__name__)
 
-#: Most products of a row in the smallest bin of "hash" and "reg-hash"; bins double, as in Liu et al., Section 3.4.
+#: Most products of a row of C in the smallest bin (class of rows) of "hash" and "reg-hash", as in Liu et al., Section 3.4.
 _MIN_PRODUCTS = 2
 #: Most intermediate products of a row of C in the smallest bin (class of rows) of the SpGEMM method "large-hash".
 _MIN_LARGE_PRODUCTS = 1024
@@ -66,7 +66,7 @@ class HashKernel(SynchronisedKernel):
 
     @property
     def _places(self) -> int:
-        """Numbers of 16 bits in local memory for a row: the first product of each entry of A, later the hash slots in use."""
+        """Count of a row's 16-bit numbers in local memory: the first product of each entry of A, later the hash slots in use."""
         return max(min(self.products, _MAX_LENGTH) + 1, self.slots if self.types.value_bytes else 0)
 
     @property
@@ -314,7 +314,7 @@ class Hash(Team):
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
-        """Enqueue the hash kernel of a phase of a product, and log if the device has no atomics for the values."""
+        """Enqueue the hash kernel of a phase of a product, and log if the device has no atomic additions of its values."""
         types = product.types.of(phase)
         if types.arithmetic and not product.deterministic and not _has_atomics(chain.device, types):
             _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
@@ -371,7 +371,7 @@ class LargeHash(Hash):
 
 
 def _has_atomics(device: Device, types: KernelTypes) -> bool:
-    """Return whether a device has atomics for the values of a product; False in the symbolic phase, which has none."""
+    """Return whether a device has atomic additions of a product's values; False in the symbolic phase, without values."""
     size = types.value_bytes
     return size == 4 or (size == 8 and device.int64_atomics)
 

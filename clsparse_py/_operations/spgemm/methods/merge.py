@@ -78,7 +78,7 @@ class MergeKernel(RowKernel):
 
     @property
     def _entry_bytes(self) -> int:
-        """Bytes of an entry of C in a kernel: a column and a value."""
+        """Bytes of an entry of C in the merging kernel: a column and a value."""
         return self.types.column_bytes + self.types.value_bytes
 
     @property

@@ -56,7 +56,7 @@ class SortKernel(SynchronisedKernel):
 
     @property
     def products(self) -> int:
-        """Most intermediate products of a row of C that can be sorted: `items` for each of the `lanes`."""
+        """Most intermediate products of a row of C that the lanes of a row can sort: `items` for each of the `lanes`."""
         return self.lanes * self.items
 
     @property
@@ -141,7 +141,7 @@ class Sort(Team):
 
     @property
     def products(self) -> int:
-        """Most intermediate products of a row of C that can be sorted: `items` for each of the `lanes`."""
+        """Most intermediate products of a row of C that the lanes of a row can sort: `items` for each of the `lanes`."""
         return self.lanes * self.items
 
     @override
