@@ -26,7 +26,7 @@
     }
     uint lanes_match(local uint *box, uint x)
     {
-        // Lanes vote on each bit of x: the match instruction takes longer the more distinct values there are.
+        // Lanes vote on each bit of x, as the instruction match takes longer the more distinct values of x the lanes have.
         uint same = 0xffffffff;
         lanes_fence();
         for (uint bit = 0; bit < MATCH_BITS; ++bit) {

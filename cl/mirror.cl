@@ -11,7 +11,7 @@ static inline __attribute__((always_inline)) I mirror_guess(const I begin, const
 
 static inline __attribute__((always_inline)) I mirror_search(global const I *indices, I begin, I end, I guess, const I row)
 {
-    // After a wrong first guess, the second guess takes adjacent columns to differ by one, as in a dense block.
+    // After a wrong guess at the mirror image's position, the second guess takes columns to ascend by one, as in a dense block.
     // After the second guess at the mirror image's position, a bisection of the rest of the row finds the image.
     bool dense = true;
     while (begin < end) {

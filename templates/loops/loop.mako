@@ -18,7 +18,7 @@ void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
     ${row.arguments})
 {
-    ## Compilers make vectors of a loop whose step they know to be 1.
+    ## Compilers vectorise a loop over entries if they know that its step is 1.
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong ${row.counter} = begin; ${row.counter} < end; ${"++" + row.counter if work_group == 1 else row.counter + " += step"}) {
 % for line in row.statements:

@@ -86,7 +86,7 @@ void ${name}(
     ulong low_begin = low < n_lower ? lower[low] : n + 1;
 % endif
 % if source == "rows":
-## A loop over rows and one within it over entries, not one over entries that steps to the next row: quirk 22.
+## Two nested loops, over rows and over a row's entries, replace one over entries that steps from row to row (quirk 22).
     for (ulong k = begin; k < end; ++row) {
         const I item = (I)row;
         const ulong next = indptr[row + 1], row_end = next < end ? next : end;
