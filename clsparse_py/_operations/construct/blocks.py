@@ -106,7 +106,7 @@ class BlockRow(NamedTuple):
 
     @property
     def kind(self) -> _RowKind:
-        """Key by which launches for a row of blocks are recorded: its number of rows, its blocks' entries and first columns."""
+        """Key by which launches for a row of blocks are recorded: numbers of rows and of blocks' entries, and first columns."""
         return self.n_rows, tuple([(block.indices.size, block.column) for block in self.blocks])
 
 
@@ -193,7 +193,7 @@ def _enqueue_row(
     if len(blocks) == 2:
         left_pointers, right_pointers = pointers
         chain.launch_spread(kernels["pair"], n_rows + 1, base, begin, left_pointers, right_pointers, indptr)
-        # Entries of the left block stand behind the right block's earlier rows, right entries behind the left block's same row.
+        # A row of the left block stands behind the right block's earlier rows, a row of the right block behind the left's row.
         shifts = [(right_pointers, 0), (left_pointers, 1)]
     else:
         offsets = chain.scratch(n_rows * len(blocks), indptr.dtype)

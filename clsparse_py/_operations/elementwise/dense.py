@@ -128,7 +128,7 @@ def make_dense(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = Non
 
 
 def _layout_arguments(array: cl_array.Array) -> tuple[np.int64, ...]:
-    """Return the offset of a dense matrix in its buffer and its strides, in values, as arguments of a kernel."""
+    """Return a kernel's arguments for the layout of a dense matrix: its offset in the buffer and its strides, in values."""
     return tuple(np.int64(number // array.dtype.itemsize) for number in (array.offset, *array.strides))
 
 

@@ -128,7 +128,7 @@ def _combine_by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator:
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     index, queue, n_rows = a_indptr.dtype, chain.queue, indptr.size - 1
     n_places = n_rows + a_indices.size + b_indices.size
-    # If tiles of places are few, a work-group finds its own and adds up earlier tiles' counts, which saves three launches.
+    # If tiles of rows and entries are few, a work-group finds its tile and adds earlier tiles' counts: three launches less.
     limits = Thresholds.of(chain.device)
     has_few_places = n_places <= chain.device.compute_units * limits.max_few_places
     kind = operator, index, a_data.dtype, b_data.dtype, has_few_places, limits.tile_group, limits.tile_span
@@ -188,7 +188,7 @@ def _enqueue_cuts(
 
 
 def _scan_counts(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
-    """Scan the tiles' counts of nonzero results, which stand behind a zero, in place, and return the sum of the counts."""
+    """Scan the counts of nonzero results in tiles (of rows and entries) in place, behind a zero, and return the counts' sum."""
     if n_tiles > 1:
         enqueue_scan(chain, counts, counts, n_tiles + 1, kind="inclusive")
     return int(chain.read(counts, 1, n_tiles)[0]) if n_tiles else 0
@@ -211,7 +211,7 @@ def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bo
 
 
 def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> Parts | None:
-    """Compute an elementwise operator's result on two small matrices in one launch; None if large, or not known to be canonical.
+    """Compute an elementwise operator's result on two small matrices in one launch; None if large, or not known canonical.
 
     Waits for the device once.
 

@@ -19,7 +19,7 @@ from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = ["Thresholds", "Union", "UnionAtOnce", "UnionCuts", "UnionMarks", "UnionWrite"]
 
-#: Most places (rows and entries of two matrices) that a work-item puts in order: half a 32-bit word has a bit for each.
+#: Most places, rows and entries of two matrices, that a work-item merges: their marks are the 16 bits of half a word.
 _MAX_SPAN = 16
 
 
@@ -142,7 +142,7 @@ class _Marking(_OfTiles):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory of a work-group that puts a tile of places in order."""
+        """Bytes of local memory of a work-group that merges a tile of two matrices' rows and entries in order."""
         item = np.dtype(self.index).itemsize
         return self.work_group * (self.span * item + 16) + 6 * item
 
@@ -247,7 +247,7 @@ class UnionWrite(_OfTiles):
 
     @override
     def within(self, work_group: int, lane_width: int) -> None:
-        """Return None, no record of a smaller work-group: it has to be that of `UnionMarks`, whose work-items wrote the marks."""
+        """Return None, as a smaller work-group is not possible: `UnionMarks`, which wrote the marks, fixes the size."""
 
     @classmethod
     def of(cls, marks: UnionMarks) -> UnionWrite:

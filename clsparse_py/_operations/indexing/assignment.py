@@ -162,7 +162,7 @@ def sparse_values(queue: cl.CommandQueue, matrix: Any, dtype: np.dtype[Any], sha
 def assign_to_parts(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool = True
 ) -> tuple[Parts, int]:
-    """Return data, indices and indptr of a sparse matrix after values are assigned to places, and the number of new entries.
+    """Return data, indices and indptr of a sparse matrix with values assigned to places, and the number of new entries.
 
     Waits for the device once, for the number of new entries.
 
@@ -196,7 +196,7 @@ def assign_to_parts(
 def _assign(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
-    """Assign values to places of a sparse matrix as `assign_to_parts` does, which checked that places can be counted."""
+    """Assign values to places of a sparse matrix as `assign_to_parts` does, which checked the number of places."""
     data, indices, indptr = parts
     chain = Chain(queue, *parts, *places.arrays, values.array, *([] if values.listed is None else [values.listed]))
     n, index = places.size if values.listed is None else values.listed.size, indptr.dtype
@@ -285,7 +285,7 @@ def _with_wide_index(
 
 
 def _count_columns(places: Places, values: Values) -> int:
-    """Return the number of columns of the matrix of places that get values; if some places alone get one, how many these are."""
+    """Return the number of columns of a matrix of places that all get values; if listed ones do, the number of listed places."""
     return places.shape[1] if values.listed is None else values.listed.size
 
 
@@ -294,7 +294,7 @@ def _enqueue_keys(
 ) -> tuple[cl_array.Array, cl_array.Array]:
     """Enqueue the sort of places that get values by keys, row times columns plus column; return keys and places' numbers."""
     keys, numbers = chain.scratch(n, np.int64), chain.scratch(n, index)
-    # Where all places get a value, any array stands for the kernel's argument that lists the places that get one.
+    # Where all places get a value, any array stands for the kernel's argument that would list the places with values.
     listed = keys if values.listed is None else values.listed
     axes = (*places.row.arguments(numbers), *places.column.arguments(numbers))
     layout = np.uint64(places.shape[1]), *axes, np.uint32(values.listed is not None), listed, np.int64(shape[1])

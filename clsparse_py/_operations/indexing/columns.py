@@ -33,7 +33,7 @@ _GROUPS_PER_UNIT = 64
 #: Most work-groups per compute unit of the kernel that looks up listed columns: the host reads counts of each work-group.
 _TELLING_GROUPS = 8
 
-#: Phases of the selection of columns: entries are counted, then placed.
+#: Names of the kernel variants for the two phases of a selection of columns: entries are counted, then copied.
 _PHASES = ("count", "fill")
 
 
@@ -71,7 +71,7 @@ def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
 
 
 def _bound_repeats(columns: Listed) -> int:
-    """Return an upper bound of how many times one column stands in a list of selected columns."""
+    """Return an upper bound of the number of times that one column stands in a list of selected columns."""
     if isinstance(columns.values, np.ndarray) and columns.size > 1 and not columns.ascends:
         return int(np.unique(columns.values, return_counts=True)[1].max())
     return 1 if isinstance(columns.values, np.ndarray) else columns.size
@@ -96,7 +96,7 @@ def _select_distinct(queue: cl.CommandQueue, parts: Parts, listed: cl_array.Arra
     group = min(_WORK_GROUP, chain.device.max_work_group)
     groups = spread(chain.device, listed.size, group, _TELLING_GROUPS)[0]
     targets = allocate(queue, "columns", n_columns, np.dtype(np.int32))
-    # Counts of indices out of range and of repeated columns stand behind the entries' places in the result: one read is enough.
+    # Counts of indices out of range and of repeated columns stand behind entries' positions in the result: one read gets all.
     places = allocate(queue, "places", n + 1 + 2 * groups, index)
     filling, _ = chain.build(Columns(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
     run(chain, _enqueue_map, (listed, indices, targets, places), listed.size, n_columns, n, data.dtype.itemsize)
@@ -124,7 +124,7 @@ def _enqueue_map(
     n: int,
     value_bytes: int,
 ) -> None:
-    """Enqueue the map from a matrix's columns to selected columns, and the scan that gives entries places in the result."""
+    """Enqueue the map from columns to their numbers among selected columns, and the scan of entries' positions in the result."""
     group, index = min(_WORK_GROUP, chain.device.max_work_group), name_of(indices.dtype)
     mapping, _ = chain.build(Targets(group, index, name_of(listed.dtype)))
     counting, _ = chain.build(Columns(group, index, value_bytes, "count", False, index, True))
@@ -199,7 +199,7 @@ def _count_by_entries(
     def fill(result: Parts) -> Parts:
         """Enqueue the kernels that write data, indices and indptr of the selected columns, and return these arrays."""
         out_data, out_indices, out_indptr = result
-        # Places tell which entries of evenly spaced columns are selected: the kernel needs no number of columns.
+        # Entries' positions in the result tell which entries are selected: evenly spaced columns need no number of columns.
         of_columns = selection if targets else selection[:2]
         chain.launch(filling[0], groups, *sizes, *of_columns, indices, *targets, data, places, out_indices, out_data)
         offsets = out_indptr if wide == index else chain.scratch(out_indptr.size, wide)

@@ -77,7 +77,7 @@ OFFSETS = declare_loop(
 )
 
 
-#: Loop that lists the positions at which a mask is marked.
+#: Loop that lists the positions at which a mask of booleans is True.
 MARKED = declare_loop(
     "indexing/marked",
     "The positions of marks, side by side: a position is marked if places, how many marks come before each, tell another "

@@ -98,7 +98,7 @@ class Indexing:
         def shape(self) -> tuple[int, ...]:
             """The array's numbers of rows and columns; the length of a one-dimensional array."""
 
-    # ---- Methods that classes of other formats override: the ones below are for a CSR matrix
+    # ---- Indexing's methods that sparse classes of other formats override; the methods below serve a CSR matrix
 
     def _compressed(self) -> tuple[Any, bool]:
         """Return the `csr_array` that is indexed in place of this array, and whether it is this array's transpose."""

@@ -43,12 +43,12 @@ class Spread:
     ascends: bool = True
 
     def arguments(self, unused: cl_array.Array) -> tuple[Any, ...]:
-        """Return a kernel's arguments (cl/axis.cl) for positions along an axis; ``unused`` is any array, in place of no list."""
+        """Return a kernel's arguments (cl/axis.cl) for positions along an axis; ``unused``: any array, if there is no list."""
         numbers = np.uint32(self.listed is not None), *map(np.int64, (self.begin, self.by_row, self.by_column))
         return *numbers, unused if self.listed is None else self.listed.positions
 
     def on_host(self, shape: tuple[int, int], queue: cl.CommandQueue) -> np.ndarray[Any, Any]:
-        """Return the row or column numbers, by the axis, of all entries that an index selects, as a NumPy array, row by row."""
+        """Return, as a NumPy array, the positions along one axis (row or column numbers) of all selected places, row by row."""
         rows, columns = np.ogrid[: shape[0], : shape[1]]
         positions: np.ndarray[Any, Any] = (self.begin + rows * self.by_row + columns * self.by_column).ravel()
         return positions if self.listed is None else copy_to_host(self.listed.positions, queue)[positions]
@@ -109,7 +109,7 @@ class Places:
 
 
 def _widen(queue: cl.CommandQueue, spread: Spread) -> Spread:
-    """Return positions along an axis with their list, if there is one, converted to int64."""
+    """Return the positions of places along an axis with the device array that lists them, if there is one, converted to int64."""
     if spread.listed is None:
         return spread
     return replace(spread, listed=spread.listed.as_dtype(queue, np.dtype(np.int64)))

@@ -129,10 +129,10 @@ def take_marked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
 
 
 def assemble_like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
-    """Return a matrix of A's class from data, indices and indptr of a selection; canonical if A is and taken ``in_order``."""
+    """Return a matrix of A's class from a selection's data, indices and indptr; canonical if A is and columns are ``in_order``."""
     data, indices, indptr = parts
     facts_of_a, facts = A.facts, None
-    # Selected rows of a matrix that is not canonical may be canonical by chance: that is not known.
+    # Selected rows of a matrix that is not canonical may be canonical by chance: no fact about the result's format is noted.
     if facts_of_a is not None and facts_of_a.canonical and in_order:
         facts = Facts(indices.size, sorted=True, canonical=True)
     return A.assembled(Structure(A.queue, shape, indices, indptr, facts), data)
@@ -258,7 +258,7 @@ def _gather_in_one_launch(
 def _build_gather_in_one_launch(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], list_dtype: np.dtype[Any]
 ) -> tuple[Built, int] | tuple[()]:
-    """Return the kernel that gathers few listed rows in one launch, and the most rows that it takes; () on plain devices."""
+    """Return the kernel that gathers few listed rows in one launch, and its most rows; () if work-groups have one item."""
     if chain.device.is_plain:
         return ()
     built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(list_dtype)))

@@ -28,7 +28,7 @@ from clsparse_py._run.recording import run
 
 __all__ = ["BucketFinish", "Nearness", "enqueue_bucket_chunks", "enqueue_nearness", "is_scattered"]
 
-#: Default number of bits of a bucket's number; a bucket is a range of adjacent columns.
+#: Default number of bits of the number of a bucket, a range of adjacent columns, in a transposition on CPU devices.
 BITS = 8
 #: Greatest number of bits of a column within its bucket, a range of adjacent columns.
 MAX_LOW = 12
@@ -96,7 +96,7 @@ def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
 
 
 def enqueue_nearness(chain: Chain, indices: cl_array.Array, n_near: cl_array.Array, n: int) -> None:
-    """Enqueue the count of sampled entries of a matrix that follow an entry of a near column; n exceeds `Nearness.WINDOW`."""
+    """Enqueue the count of sampled entries, of a matrix's n, that follow shortly after an entry in a nearby column."""
     sample, _ = chain.build(Nearness(1, name_of(indices.dtype)))
     chain.launch(sample, 1, np.uint64(n), indices, n_near)
 

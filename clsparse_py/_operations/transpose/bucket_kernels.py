@@ -18,15 +18,15 @@ __all__ = ["ALONE", "RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketSp
 
 #: Size of a cache line of GPUs, in bytes.
 _LINE = 128
-#: Loads of entries that a work-item of SpTRANS's bucket kernels has in flight.
+#: Number of loads of entries that a work-item of the transposition's bucket kernels has in flight at a time.
 _UNROLL = 8
-#: Loads of row pointers that a work-item of SpTRANS's bucket kernels has in flight.
+#: Number of loads of row pointers that a work-item of the transposition's bucket kernels has in flight at a time.
 _ROW_UNROLL = 4
-#: Least number of a bucket's parts in a run of parts, whose columns one work-group counts: few counts are left to add up.
+#: Least number of parts, ranges of entries, of a bucket of columns that one work-group counts by column: a run of parts.
 RUN = 8
-#: Greatest number of runs of parts (work-groups that count columns) in a bucket of columns.
+#: Greatest number of work-groups that count the entries of a bucket of columns by column, each in a run of parts.
 _MAX_RUNS = 64
-#: Greatest number of parts of a bucket of columns for which each part counts the whole bucket's columns, without runs of parts.
+#: Greatest number of parts of a bucket of columns for which each part's work-group counts all entries of the bucket by column.
 ALONE = 3
 #: Number of adjacent buckets whose counts a work-group of the kernel bucket_starts scans, to read whole memory sectors.
 _ADJACENT = 16
@@ -116,7 +116,7 @@ class BucketSplit(_OfDigits):
 
 
 def _define_runs() -> str:
-    """Return OpenCL C's macro RUN_OF: the number of parts in a run of a bucket of columns, which has at most `_MAX_RUNS` runs."""
+    """Return OpenCL C's macro RUN_OF: the number of parts (ranges of entries) of a bucket that one work-group counts as a run."""
     return f"#define RUN_OF(parts) max({RUN}u, ((parts) + {_MAX_RUNS - 1}) / {_MAX_RUNS})"
 
 
@@ -160,7 +160,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def _sizes(self) -> tuple[int, ...]:
-        """Bytes of the word, the index and the value of a matrix's entry, which a work-group's lanes exchange."""
+        """Bytes of an entry's word (column and row packed), of its index and of its value, which a work-group exchanges."""
         index = np.dtype(self.index).itemsize
         return 8 if self.word == "ulong" else 4, index, self.value_bytes or index
 
@@ -177,7 +177,7 @@ class _Ranking(RanksTiles, Moving):
     @property
     @override
     def pool_bytes(self) -> int:
-        """Bytes of local memory that the steps of a bucket kernel use one after another."""
+        """Bytes of local memory that the steps of a bucket kernel use in turn, for counters, exchanged entries and sums."""
         counters = 2 * (self.work_group // self.match_width << self.bits)
         exchanged = min(self.tile * max(self._sizes), EXCHANGED)
         sums = 8 * max(self.work_group, 1 << self.bits)
@@ -185,7 +185,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def legal(self) -> bool:
-        """Whether a bucket kernel's counts fit 16 bits, small matrices' sums a work-group, and entries are exchanged in parts."""
+        """Whether a bucket kernel's parameters can run: counts fit 16 bits, sums a work-group, and entries divide into parts."""
         adds_up = not self.small or self.work_group >= 1 << self.bits
         return (
             adds_up
@@ -247,7 +247,7 @@ class BucketMove(_Ranking):
     @property
     @override
     def record(self) -> bool:
-        """Whether an entry's word and value are packed into 64 bits; never if rows are written in place of words."""
+        """Whether an entry's word (column and row) and value are packed into 64 bits; never in the last step, without words."""
         return super().record and not self.last
 
     @property
@@ -274,5 +274,5 @@ class BucketOrder(_Ranking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # A team of lanes without entries is skipped by itself if the team's lanes exchange without barriers.
+        # A team of lanes (a sub-group) without entries skips the ranking of entries if lanes exchange without barriers.
         return {**super().arguments(), "row_parts": self.parts(self._sizes[1]), "apart": self.skips and self.match_width == 32}

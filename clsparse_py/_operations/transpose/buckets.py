@@ -31,7 +31,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["MAX_BITS", "Kernels", "Shape", "enqueue_buckets", "kernels_of", "shape_of"]
 
-#: Greatest number of bits of the number of a bucket of columns, and of a column within a bucket, for counters in local memory.
+#: Greatest number of bits of a bucket's number, or of a column within a bucket of columns, whose counters fit local memory.
 MAX_BITS = 11
 #: Shapes of a tile of entries that go to buckets of columns, best first: work-items of a work-group, entries to a work-item.
 _TILES = ((512, 8), (256, 8), (128, 16))
@@ -131,7 +131,7 @@ class Kernels:
 
 
 def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], shape: Shape) -> Kernels:
-    """Return the parameter records of SpTRANS's bucket kernels for a matrix of ``size``; ``value_bytes``: 0 to move positions."""
+    """Return the parameter records of SpTRANS's bucket kernels for a matrix of ``size``; ``value_bytes``: 0 for positions."""
     bits, low, row_bits = shape.bits, _count_bits(size[1]) - shape.bits, _count_bits(size[0])
     last, portability = low == 0, device.portability
     word = "ulong" if (index == "int64" if last else low + row_bits > 32) else "uint"
@@ -195,7 +195,7 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     words = chain.scratch(n, np.uint64 if order.record or order.word == "ulong" else np.uint32)
     in_buckets = () if order.record else (chain.scratch(n, to_values.dtype),)
     launch(kernels.move, chunks, *moving, words, *in_buckets)
-    # Upper bounds of the numbers of parts of buckets and runs of parts: a bucket of several parts has more entries than one.
+    # Upper bounds of the numbers of all buckets' parts and runs of parts: a bucket of several parts has over `capacity` entries.
     several = n // shape.capacity
     parts, runs = buckets + several, 2 * several // RUN + min(buckets, several // ALONE)
     wide = np.uint32(buckets), np.uint32(row_bits)
@@ -211,7 +211,7 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
 @kernels
 def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
     """Yield examples of bucket kernels: of two steps that move values, and of one step that moves positions."""
-    # Lanes of a device without an instruction that finds equal digits share counters by eight: fewer entries fit local memory.
+    # Without an instruction that finds equal digits, eight lanes share counters of digits: fewer entries fit local memory.
     has_large_groups = device.portability.match == "ptx" and device.max_work_group >= 512
     group, items, bits = (512, 8, 9) if has_large_groups else (min(64, device.max_work_group), 4, 6)
     shape = Shape(group, items, group, items, bits)

@@ -152,7 +152,7 @@ class AtOnce(Moving):
     def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, places: int | None = None) -> Self:
         """Return the nearest legal parameters of the one-launch transposition; on CPU devices one work-item takes all entries."""
         work_group = 1 if device.lanes_are_loops else min(work_group, device.max_work_group)
-        # Counters of columns, and two numbers for each work-item, take at most half of the local memory.
+        # In a one-launch transposition columns' counters, and two numbers to a work-item, take at most half of local memory.
         places = Thresholds.of(device).max_at_once if places is None else places
         places = max(1, min(places, device.local_memory // 8 - 2 * work_group))
         return cls(work_group, index, value_bytes, places, device.portability)

@@ -176,12 +176,12 @@ def _read_symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Sy
 
 
 def _describe_guesses(symmetry: Symmetry) -> str:
-    """Return, in words, the number of sampled entries whose mirror images stand at the first guess."""
+    """Return, in words, the number of sampled entries whose mirror images, (column, row), stand where first guessed."""
     return f"{symmetry.at_guess} of {symmetry.sampled} sampled entries are found at once"
 
 
 def _require_symmetric(symmetry: Symmetry, at_first: int) -> None:
-    """Raise NotSymmetricError if the pattern is not symmetric, or fewer than ``at_first`` of 1024 first guesses are right."""
+    """Raise NotSymmetricError if the pattern is not symmetric, or too few mirror images stand where first guessed."""
     if symmetry.unsorted:
         raise NotSymmetricError(NOT_CANONICAL)
     if symmetry.missing or symmetry.missed:
@@ -321,7 +321,7 @@ def atomics(
     values = A.data if valued else None
     order_group, items = fit_tile(device, work_group or 256, 8, entry_bytes=12)
     order = chain.build(Order(order_group, name_of(dtype), _value_bytes(values), items))[1]
-    # `short` does not depend on the longest row, so that matrices of one size share a recording.
+    # `short`, the longest row that pairwise comparison sorts, is fixed, so that matrices of one size share a recording.
     short = min(SHORT, order.work_group * order.items // 2)
     if longest <= short:
         run(chain, _enqueue_ordering, (indptr, pairs, values, indices, to_values), n_cols, n, order, short)
@@ -341,10 +341,10 @@ def _enqueue_counts(
     chain: Chain, indices: cl_array.Array, counts: cl_array.Array, ranks: cl_array.Array, indptr: cl_array.Array,
     n_cols: int, n: int, group: int,
 ) -> None:  # fmt: skip
-    """Enqueue the count of each column's entries, their ranks, and the row pointers of the transposed."""
+    """Enqueue the count of each column's entries, entries' ranks in columns, and the row pointers of the transposed."""
     count, _ = chain.build(Count(group, name_of(indices.dtype)))
     chain.fill(counts, 0, n_cols + 1)
-    # The largest rank of an entry in its column goes behind the columns' counts: one fill and one buffer serve both.
+    # The largest rank of an entry in its column stands behind the columns' counts: one fill and one buffer serve all.
     groups = min(-(-n // group), chain.device.compute_units * 64)
     chain.launch(count, groups, np.uint64(n), np.uint64(n_cols), indices, counts, ranks)
     enqueue_scan(chain, counts, indptr, n_cols, kind="pointers")

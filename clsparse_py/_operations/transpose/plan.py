@@ -55,7 +55,7 @@ _WHY_NOT = {
     "atomics": "takes any matrix, but its writes are scattered, and entries of a column wait for each other",
 }
 
-#: Least number of 1024 sampled entries whose mirror images stand at the first guess, for `gather` unasked on CPU devices.
+#: Least number of 1024 sampled entries with mirror images as first guessed, for CPU devices to try `gather` by default.
 _MIN_GUESSED = 900
 
 
@@ -125,7 +125,7 @@ def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tupl
     why_not: dict[str, str] = {}
     pattern, method_taken = attempt(chain, A, valued, to_values, ruling.value, why_not, method)
     if pattern.indices is A.indices:
-        # If the transposed shares A's indptr and indices, values alone were written: later commands on A's arrays need not wait.
+        # The transposed shares A's indptr and indices: values alone were written, and users of A's arrays need not wait for them.
         chain.finish(to_values)
     else:
         chain.finish(to_values, pattern.indptr, pattern.indices)
@@ -223,14 +223,14 @@ def transpose_in_one_launch(A: Matrix, *, valued: bool) -> TransposedArrays | No
 def _record_small(
     structure: Structure, value_dtype: np.dtype[Any], valued: bool
 ) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
-    """Return the recording of a small structure's one-launch transposition, and its results' forms; None if it is too large."""
+    """Return the recording of a small structure's one-launch transposition, and its results' sizes and dtypes; else None."""
     sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
     chain = Chain(structure.queue)
     if not sizes[2] or sum(sizes) > Thresholds.of(chain.device).max_at_once:
         return None
 
     def work_out() -> Recording | None:
-        """Return the recording of the launch that transposes; None on a plain device, or if the matrix is too large."""
+        """Return the recording of the launch that transposes; None for too large a matrix, or where work-groups have one item."""
         if chain.device.is_plain:
             return None
         built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), value_dtype.itemsize if valued else 0))
@@ -256,7 +256,7 @@ def _transposed_structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.A
     own = A.structure
     if indices is own.indices:
         return own
-    # Facts of unsorted rows do not say whether rows hold duplicates.
+    # The facts known of a structure with unsorted rows do not say whether rows hold duplicates.
     own_facts = own.facts
     facts = Facts(indices.size, True, own_facts.canonical) if own_facts is not None and own_facts.sorted else None
     return Structure(own.queue, own.shape[::-1], indices, indptr, facts)
@@ -407,6 +407,6 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         return place_part(self.queue, "data", values, dtype, copy=False)
 
     def _target(self, out: Any, values: cl_array.Array) -> cl_array.Array:
-        """Return the array of ``out``'s values, which the transposed's values overwrite."""
+        """Return the array of ``out``'s values, which the values of the transposed are to overwrite."""
         inputs = {"data": values, "plan.positions": self.positions}
         return values_of_result(out, self.shape, self.indptr, self.indices, values.dtype, "data", inputs)
