@@ -156,7 +156,7 @@ def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blo
 def _enqueue_rows(
     chain: Chain, data: cl_array.Array, indices: cl_array.Array, indptr: cl_array.Array, *parts_and_rows: Any
 ) -> None:
-    """Enqueue the kernels that copy all rows of blocks into a matrix; arguments: all blocks' arrays, then the rows' kinds."""
+    """Enqueue the kernels that copy all rows of blocks into a matrix; arguments: all blocks' arrays, and rows' keys."""
     *parts, rows = parts_and_rows
     kernels = _build_kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
     result, first_row, first_entry, first_block, i = (data, indices, indptr), 0, 0, 0, 0

@@ -38,7 +38,7 @@ def work_group_of(device: Device) -> int:
 
 
 def divide_tiles(device: Device, n: int, work_group: int) -> tuple[int, tuple[np.uint64, np.uint64]]:
-    """Return the number of work-groups for n entries, and the kernels' arguments n and tile, the entries of a work-group."""
+    """Return the number of work-groups that share n entries, and kernels' arguments: n, and tile, the entries of a work-group."""
     limits = Thresholds.of(device)
     if device.lanes_are_loops:
         tile = max(-(-n // (device.compute_units * limits.groups_per_unit)), limits.min_tile) * work_group

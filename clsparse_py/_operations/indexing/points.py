@@ -138,7 +138,7 @@ def places_of(queue: cl.CommandQueue, shape: tuple[int, int], index: np.dtype[An
 
 
 def _shape_as_2d(positions: Axis, axis: int) -> tuple[int, int]:
-    """Return the 2-dimensional shape of an axis's index before broadcasting: ranges of rows go down, others to the right."""
+    """Return the 2-dimensional shape of an index of an axis before broadcasting: n x 1 for a range of rows, 1 x n for others."""
     if isinstance(positions, int):
         return 1, 1
     if isinstance(positions, range):

@@ -29,7 +29,7 @@ __all__ = ["Listed", "Placed", "contiguous", "move_to_device", "place", "places_
 #: Greatest number of work-items of a work-group that lists the positions at which a mask is True.
 _WORK_GROUP = 128
 
-#: Most work-groups per compute unit of the kernel that checks indices: the host reads a number of each work-group.
+#: Most work-groups per compute unit of the kernel that checks indices: the host reads a count of each work-group.
 _GROUPS_PER_UNIT = 4
 
 

@@ -129,7 +129,7 @@ def take_marked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
 
 
 def assemble_like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
-    """Return a matrix of A's class from a selection's data, indices and indptr; canonical if A is and columns are ``in_order``."""
+    """Return a matrix of A's class from a selection's data, indices and indptr; canonical if A is, and columns ``in_order``."""
     data, indices, indptr = parts
     facts_of_a, facts = A.facts, None
     # Selected rows of a matrix that is not canonical may be canonical by chance: no fact about the result's format is noted.
@@ -286,7 +286,7 @@ def _enqueue_lengths(
     n: int,
     n_rows: int,
 ) -> None:
-    """Enqueue the kernels that compute row pointers of a selection of n listed rows, and the totals that the host reads."""
+    """Enqueue the kernels that compute row pointers of n listed rows, and the numbers of entries and invalid indices."""
     groups, tile, group = _share_rows(chain.device, n, indptr.dtype)
     built, record = chain.build(Lengths(group, name_of(indptr.dtype), name_of(row_list.dtype)))
     # A work-item looks up adjacent listed rows on CPU devices, listed rows at a stride elsewhere.

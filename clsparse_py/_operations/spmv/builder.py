@@ -369,7 +369,7 @@ class Builder:
         return all_rows
 
     def _add_subvectors(self, lists: list[_List]) -> None:
-        """Add the launches of the kernels "subvectorX" over lists of rows: one for each work-group size and unrolling."""
+        """Add the launches of SpMV kernels "subvectorX", X work-items to a row: one for each work-group size and unrolling."""
         arrays = list({id(row_list.rows): row_list.rows for row_list in lists}.values())
         offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
         rows = arrays[0] if len(arrays) == 1 else self._join_lists(arrays)

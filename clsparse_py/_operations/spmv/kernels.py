@@ -380,7 +380,7 @@ _Fitted = TypeVar("_Fitted", Adaptive, Streamed, Merge)
 
 
 def _shrink(record: _Fitted) -> Iterator[_Fitted]:
-    """Iterate over a kernel's parameters and smaller ones: with fewer items to a work-item, then with fewer work-items."""
+    """Iterate over an SpMV kernel's parameters and smaller ones: with fewer items to a work-item, then with fewer work-items."""
     for items in range(record.items, 0, -1):
         yield replace(record, items=items)
     work_group = record.work_group

@@ -120,7 +120,7 @@ class SpmvPlan(SetOnce, Repeating):
         semiring: Semiring = plus_times,
         queue: cl.CommandQueue | None = None,
     ) -> list[cl.Event]:
-        """Enqueue ``y = alpha * A @ x + beta * y`` and return its events, one a launch. Nothing is checked; see `spmv`."""
+        """Enqueue ``y = alpha * A @ x + beta * y`` and return the launches' events. Nothing is checked; see `spmv`."""
         if self._upgrades:
             self._upgrade()
         product, scale = self._prepare(A, x, y, alpha, beta, semiring)
@@ -237,7 +237,7 @@ class SpmvPlan(SetOnce, Repeating):
             self.queue.finish()
             self._shares = builder.shares
             self._products[key] = DenseProduct(builder.recorder.recording(), self.queue)
-            # The upgrade refers to the builder: a cycle of references would keep device memory until Python's garbage collection.
+            # An upgrade refers to the builder of launches: a cycle would keep device memory until a garbage collection.
             upgrade, builder.upgrade = builder.upgrade, None
             if upgrade is not None:
                 self._upgrades[key] = upgrade

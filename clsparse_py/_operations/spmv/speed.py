@@ -24,7 +24,7 @@ __all__ = ["measure", "read_speed", "speeds_of"]
 _ENTRIES = 1 << 24
 #: Number of entries in each row of the matrix whose SpMV products are timed for a device's speed.
 _ROW = 8
-#: Number of SpMV products in a timed batch, after which the host waits: many, so that the device is never idle.
+#: Number of SpMV products in a timed batch, after which the host waits: many, so that the device is seldom idle.
 _BATCH = 10
 #: Number of timed batches of SpMV products, of which the fastest counts as a device's speed.
 _TRIES = 5

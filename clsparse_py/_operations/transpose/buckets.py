@@ -131,7 +131,7 @@ class Kernels:
 
 
 def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], shape: Shape) -> Kernels:
-    """Return the parameter records of SpTRANS's bucket kernels for a matrix of ``size``; ``value_bytes``: 0 for positions."""
+    """Return the parameter records of the bucket kernels that transpose a matrix; ``value_bytes``: 0 to move positions."""
     bits, low, row_bits = shape.bits, _count_bits(size[1]) - shape.bits, _count_bits(size[0])
     last, portability = low == 0, device.portability
     word = "ulong" if (index == "int64" if last else low + row_bits > 32) else "uint"

@@ -9,7 +9,7 @@ from clsparse_py._matrix.matrix import Matrix
 
 __all__ = ["STRATEGIES", "Strategy", "Thresholds", "features_of", "parse"]
 
-#: Labels of the strategies of SpTRANS that a tuner tries: methods with limits, one after another, as `Strategy` says.
+#: Labels of the strategies of sparse transposition that a tuner tries: methods, with limits, that are tried in turn.
 STRATEGIES = (
     "gather:900 binned",
     "gather:1024 binned",
@@ -23,7 +23,7 @@ STRATEGIES = (
     "binned",
 )
 
-#: Greatest limits of SpTRANS's methods in a strategy: in sampled entries for `gather`, entries of a row for `atomics`.
+#: Greatest limits of a strategy's methods of transposition: of `gather` in sampled entries, of `atomics` in a row's entries.
 _MAX_LIMITS = {"gather": 1024, "atomics": labels.MOST}
 
 
@@ -75,7 +75,7 @@ class Strategy:
 
 
 def parse(label: str) -> Strategy:
-    """Return the strategy of SpTRANS that a label such as "gather:900 binned" names.
+    """Return the strategy of transposition, methods tried in turn up to limits, that a label such as "gather:900 binned" names.
 
     Raises
     ------

@@ -56,11 +56,11 @@ __all__ = [
 
 #: Entries of the longest row of the transposed that `atomics` sorts by comparing all pairs of entries.
 SHORT = 256
-#: Reason why `gather` does not take a matrix whose format is not canonical.
+#: Reason why the transposition's method `gather` does not take a matrix whose format is not canonical.
 NOT_CANONICAL = "its rows are not sorted, or hold duplicates"
-#: Reason, in an Explanation of SpTRANS, why the method `binned` was taken.
+#: Reason, in the Explanation of a transposition, why the method `binned` was taken.
 _ANY = "takes any matrix"
-#: Reason, in an Explanation of SpTRANS, why the method `binned` moved entries by buckets of columns.
+#: Reason, in the Explanation of a transposition, why the method `binned` moved entries by buckets of columns.
 _SCATTERED = f"{_ANY}, by buckets, as columns are scattered"
 
 

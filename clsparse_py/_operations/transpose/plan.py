@@ -48,7 +48,7 @@ __all__ = [
     "transpose_once",
 ]
 
-#: Reasons why a method of SpTRANS was not taken, by the method's name, if the method itself gave none.
+#: Reasons why a method of transposition was not taken, by the method's name, if the method itself gave none.
 _WHY_NOT = {
     "gather": "takes symmetric patterns, whose mirror images it has to search",
     "binned": "takes any matrix, but moves each entry twice",
@@ -88,7 +88,7 @@ class Explanation(Shown):
 
     @property
     def method(self) -> str:
-        """The name of the method of SpTRANS that transposed the matrix; "" if the matrix has no entries."""
+        """The name of the method that transposed the matrix, such as "gather"; "" if the matrix has no entries."""
         return next((verdict.method for verdict in self.verdicts if verdict.taken), "")
 
     __repr__ = Shown.__repr__
@@ -132,7 +132,7 @@ def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tupl
     launches, why = len(chain.events), pattern.why
 
     def explanation() -> Explanation:
-        """Return which method of SpTRANS transposed the matrix, and why other methods did not."""
+        """Return which method of transposition was taken for the matrix, and why other methods were not."""
         rule = f"{ruling.label}, by {ruling.why}" if method == "auto" else "the method was named"
         whys = {**_WHY_NOT, **why_not, method_taken: why}
         return Explanation(tuple(Verdict(name, name == method_taken, whys[name]) for name in METHODS), launches, rule)
@@ -179,7 +179,7 @@ def attempt(
 
 
 def _tries_gather_first(A: Matrix, strategy: Strategy) -> bool:
-    """Return whether SpTRANS's method `gather` is tried first, although the strategy leaves it out.
+    """Return whether the transposition's method `gather` is tried first, although the strategy leaves it out.
 
     That is so from the second transposition of a structure on: later ones pay back the host's wait for the answer whether the
     pattern is symmetric, which the structure keeps.
@@ -337,7 +337,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return which method of SpTRANS found the permutation of A's values, and why."""
+        """Return which method of transposition found the permutation of A's values, and why."""
         return self._explanation
 
     def __str__(self) -> str:
