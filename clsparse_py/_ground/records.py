@@ -126,7 +126,7 @@ def _repr(self: Any) -> str:
 
 
 if TYPE_CHECKING:
-    # Type checkers know the decorator of dataclasses by this name alone.
+    # Type checkers know the decorator of dataclasses by the name `dataclass` of the standard library alone.
     from dataclasses import dataclass
 else:
 

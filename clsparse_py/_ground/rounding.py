@@ -42,6 +42,6 @@ def max_share(values: np.ndarray[Any, Any], reference: np.ndarray[Any, Any], bou
     with np.errstate(invalid="ignore"):
         distance = np.abs(values - reference)
         is_same = (values == reference) | (np.isnan(values) & np.isnan(reference))
-    # The bound of a sum of zeros is zero, by which nothing can be divided.
+    # The bound of the rounding error of a sum of zeros is zero, by which no distance can be divided.
     share = np.where(is_same, 0.0, distance / np.maximum(bound, np.finfo(np.float64).tiny))
     return float(np.max(share, initial=0.0))

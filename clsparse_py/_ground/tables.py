@@ -59,7 +59,7 @@ class Table:
         """Return the table as HTML for a notebook."""
 
         def line(tag: str, cells: Sequence[str]) -> str:
-            """Return a row of the table in HTML, with cells of one tag."""
+            """Return a row of the table in HTML: cells of the tag ``th`` (headings) or ``td`` (values)."""
             return f"<tr>{''.join(f'<{tag}>{_escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
         caption, head = f"<caption>{_escape(self.title)}</caption>", f"<thead>{line('th', self.columns)}</thead>"

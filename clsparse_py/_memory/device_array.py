@@ -162,7 +162,7 @@ _REASON = (
 class _Refused:
     """A descriptor that refuses a method of NumPy's arrays which device arrays lack."""
 
-    # A descriptor for each refused method: a `__getattr__` would make each attribute that exists take six times as long.
+    # Each refused method of NumPy's arrays has a descriptor: with a `__getattr__` any attribute would take six times as long.
     def __init__(self, name: str) -> None:
         self._name = name
 

@@ -64,7 +64,10 @@ class Idle(dict[int, "list[Block]"]):
     is_open = True
 
     def close(self) -> None:
-        """Free all idle blocks of memory, and keep none from now on; blocks in use refer to this object."""
+        """Free all idle blocks of memory of a queue's arena, and let the arena keep none from now on.
+
+        Blocks in use refer to this object.
+        """
         self.is_open = False
         self.clear()
 

@@ -86,7 +86,7 @@ class Uses(dict[int, dict[int, cl.Event]]):
         self._lock = threading.Lock()
 
     def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
-        """Note that a command uses memory of another queue; it ends after all commands noted before for its own queue."""
+        """Note that a command uses memory of another queue; the command ends after those noted before for its queue."""
         with self._lock:
             self._has_running()
             for pointer in pointers:

@@ -234,7 +234,7 @@ class Arithmetic:
 
     @property
     def floating(self) -> str:
-        """NumPy's name of the result's dtype, or "float32" if the result is of integers or bool."""
+        """NumPy's name of the dtype of an operation's result, or "float32" if the result is of integers or bool."""
         return self.result.name if self.result.kind in "fc" else "float32"
 
     @property
@@ -250,7 +250,7 @@ class Arithmetic:
         return needs_fp64(np.dtype(self.a), np.dtype(self.x), self.result)
 
     def _convert_stored(self, dtype: np.dtype) -> str:
-        """Return the OpenCL C expression that converts a stored value ``v`` to the type T."""
+        """Return the OpenCL C expression that converts a stored value ``v`` to the type T in which a kernel computes."""
         if of_name(self.semiring).of_truth:
             return "(v.x != 0 || v.y != 0)" if dtype.kind == "c" else "(v != 0)"
         return conversion(dtype, self.result)

@@ -21,9 +21,9 @@ __all__ = ["OfPath", "Partition", "enqueue_partition", "enqueue_parts", "fit_pat
 
 #: Most work-items that search together for the beginning of a tile of the merge path of rows and entries.
 _SEARCHERS = 64
-#: Most bits of the number of rows of a matrix with few rows, as most matrices have: a search takes fewer steps.
+#: Most bits of the number of rows of a matrix with few rows: the search for a tile's beginning takes fewer steps.
 _FEW_BITS = 24
-#: Most bits of the number of rows of any matrix, by the type of its indices.
+#: Most bits of the number of rows of any matrix, by NumPy's name of the dtype of the matrix's indices.
 _BITS = {"int32": 32, "int64": 40}
 #: Bytes of local memory for a row or entry of a tile of the merge path: two numbers of 16 bits.
 _ITEM_BYTES = 4

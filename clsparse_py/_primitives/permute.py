@@ -48,7 +48,7 @@ PERMUTE = declare_loop(
 )
 
 
-#: The kernel that adds numbers to the entries of an array at different positions.
+#: The kernel that adds numbers to the entries of an array at different positions: ``out[positions[k]] += values[k]``.
 ADD_AT = declare_loop(
     "primitives/add_at",
     "out[positions[k]] += values[k]; positions are different.",

@@ -178,7 +178,7 @@ class MergeSerial(OfElements):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells whether runs are given or blocks sorted, such as ``segments_sorted24_``."""
+        """The part of the kernel's name that tells whether runs to merge are given or made, such as ``segments_sorted24_``."""
         return f"{self.ranges}_{'given' if self.given_runs else f'sorted{self.block}'}_"
 
     @override

@@ -21,7 +21,7 @@ from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, name_of
 
 __all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
 
-#: Elements in the registers of a lane that sorts short segments.
+#: Number of elements that each lane (work-item) of the kernel that sorts short segments holds in registers.
 FEW_REGISTERS = 4
 #: Greatest length of a segment that a segmented sort counts as short by default, in elements.
 _SHORT = 128
@@ -29,7 +29,7 @@ _SHORT = 128
 _SHORTEST_BIN = 8
 #: Elements of a block (a piece of a segment) that a work-item of a CPU device sorts by insertion, by default.
 BLOCK = 24
-#: A number of merge rounds above that of any segment: as `Runs.sort_rounds`, given runs are never sorted anew.
+#: Number of merge rounds that no segment needs: as `Runs.sort_rounds`, it says that given runs are never sorted anew.
 NEVER = 64
 
 

@@ -166,7 +166,7 @@ class Chain:
         own_queue = arena.itself
         for array in (*writes, *operands):
             data: Any = array.base_data
-            # An array in memory of this queue's arena and without events needs no closer look.
+            # No command has to wait on account of an array without events whose memory is of this queue's arena.
             is_lent = data.__class__ is Lent and data.block is not None and data.block.arena is own_queue
             if writes or array.events or not is_lent:
                 self._wait_for = find_pending_events(queue, *operands, *writes, writes=writes)
@@ -312,11 +312,11 @@ class Chain:
         return host
 
     def read_later(self, source: cl_array.Array, n: int, begin: int = 0) -> Callable[[], np.ndarray[Any, Any]]:
-        """Enqueue the read of ``n`` entries of an array's buffer; return a function that waits for the read and returns them.
+        """Enqueue the read of ``n`` entries of an array's buffer; return a function that waits and returns the entries.
 
         Commands that are enqueued in between keep the device busy while the host waits.
         """
-        # A read copies: mapped memory would spare the copy, and is not used (quirk 13).
+        # A read of device memory copies: mapping that memory to the host would spare the copy, and is not used (quirk 13).
         host = np.empty(n, source.dtype)
         event = self._enqueue_read(source, host, begin, is_blocking=False)
         self._add(event)
@@ -357,7 +357,7 @@ class Chain:
                 self._add(cl.enqueue_barrier(self.queue, wait_for=side.events[-1:]))
 
     def finish(self, *results: cl_array.Array) -> None:
-        """Note the chain's last command on the arrays that it writes, and set the counters to zero again."""
+        """Note a chain's last command on the arrays that the chain has written, and set the chain's counters to zero again."""
         if self.events:
             for result in results:
                 note_written(result, self.events[-1])

@@ -205,7 +205,7 @@ class Tape(Recorder):
         """Return an array of ``n`` entries of scratch memory, which the recorded commands know by a placeholder."""
         array = Chain.scratch(self, n, dtype)
         memory: Any = array.base_data
-        # The memory gets an attribute and is not known by its `id`: another object may have the same `id` after it is freed.
+        # Scratch memory is known by an attribute, not by its `id`: another object may have that `id` after the memory is freed.
         memory.taped = self, super().scratch(n, dtype)
         return array
 

@@ -93,7 +93,7 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
 
 
 def copy_to_device(queue: cl.CommandQueue, purpose: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
-    """Return a new device array with a copy of one-dimensional values of the host."""
+    """Return a new device array with a copy of the values of a one-dimensional NumPy array."""
     array = allocate(queue, purpose, values.size, values.dtype, allocator)
     if values.size:
         submit(f"a copy of {purpose}", cl.enqueue_copy, queue, array.base_data, np.ascontiguousarray(values), is_blocking=True)
