@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import NegativeCycleError
 
 from clsparse_py._arrays.hosted import wrap_scipy
 
-#: Results of the functions of `scipy.sparse.csgraph` in words, for docstrings, by the function's name.
+#: The result of each function of `scipy.sparse.csgraph` in words, of which docstrings are made, by the function's name.
 _FUNCTIONS = {
     "bellman_ford": "shortest paths, with weights of any sign",
     "breadth_first_order": "the nodes in the order of a breadth-first search",

@@ -283,7 +283,7 @@ class SparseArray(InPlace, Sparse):
         return convert(copy=copy)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> coo_array | Self:
-        """Return the array's entries in another shape of as many places, as a `coo_array`; the array itself if it has that shape.
+        """Return the array's entries as a `coo_array` of another shape of the same size; the array itself if it has that shape.
 
         Parameters
         ----------

@@ -584,7 +584,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _values_as_row(self) -> csr_array:
         """Return a matrix of one row with the array's stored values, for operations that read values alone."""
         self._require_valid()
-        # Operations on values alone never read the structure, whose `indices` only has the right number of entries.
+        # This row's structure is a dummy that operations on values never read: any array of the right length is its `indices`.
         indices, shape = self._coords[-1], (1, max(1, math.prod(self._shape)))
         structure = Structure.canonical(self._queue, shape, indices, indices)
         return csr_array.assembled(structure, self._data)

@@ -247,7 +247,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         """Return the cached CSR form of the transposed matrix, which callers do not change; it is dropped when A changes."""
         cache = self._transpose_cache
         if cache.transposed is None:
-            # The first transposition makes no permutation of the entries for later ones, which costs more to make and to keep.
+            # The first transposition keeps no permutation of the entries for later transpositions, which costs time and memory.
             cache.transposed = self.transpose_plan()(self.data) if cache.again else transpose(self)
         transposed: csr_array = cache.transposed
         return transposed

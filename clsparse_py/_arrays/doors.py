@@ -24,7 +24,7 @@ _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
 } - {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}  # fmt: skip
-#: Names of the properties for an array's parts, which SciPy's classes lack, as in SciPy each array has them as attributes.
+#: Names of the properties for the parts of an array (values, indices), which in SciPy are attributes of objects, not of classes.
 _PARTS = ("coords", "data", "indices", "indptr")
 #: Names of SciPy's operators that stand in for this package's methods for products, by the method's name.
 _PRODUCTS = {"_times": "__matmul__", "_dense_times": "__rmatmul__", "_times_sparse": "__matmul__"}

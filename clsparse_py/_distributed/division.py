@@ -123,7 +123,7 @@ def by_entries(indptr: npt.ArrayLike, size: int) -> Division:
         return by_rows(n, size)
     targets = total * np.arange(1, size, dtype=np.float64) / size
     above = np.searchsorted(begins, targets)
-    # A share ends at the row boundary that is nearest to its target, a number of entries before the boundary.
+    # A rank's share of rows ends at the row boundary nearest to its target, a number of entries in this and all earlier shares.
     below = np.maximum(above - 1, 0)
     inner = np.where(begins[above] - targets <= targets - begins[below], above, below)
     return Division([0, *inner.tolist(), n])

@@ -126,7 +126,7 @@ class _Coarsening:
 
 
 def _coarsen(level: Level, number: int, options: Options) -> _Coarsening | None:
-    """Return the step from a multigrid level to the next coarser one over ranks; None if that level were no smaller."""
+    """Return the tentative prolongator, as a `_Coarsening`, from a multigrid level to the next over ranks; None if no smaller."""
     A = level.A
     comm, queue = A.comm, A.queue
     groups = _aggregate_own_nodes(level, options.at_level("strength", number))

@@ -41,7 +41,7 @@ __all__ = [
     "without_duplicates",
     "without_zeros",
 ]
-#: Work-items in a work-group of the kernel `Compact`, which moves the entries of a matrix that remain.
+#: Work-items in a work-group of the kernel `Compact`, which moves a matrix's marked entries together, others left out.
 _WORK_GROUP = 128
 
 #: The loop kernel that marks the beginning of each run of duplicates: an entry whose column is not that of the entry before.

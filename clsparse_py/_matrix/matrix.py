@@ -329,7 +329,7 @@ class Origin:
         self._matrix, self._indices = weakref.ref(A), weakref.ref(A.structure.indices)
 
     def check(self, name: str, values: object) -> None:
-        """Raise a ValueError if ``values`` are the values of the plan's matrix, and this matrix has another structure by now."""
+        """Raise a ValueError if ``values`` are those of the matrix that was planned for, whose structure was since replaced."""
         A = self._matrix()
         if A is not None and values is A._data and A.structure.indices is not self._indices():
             raise ValueError(f"{name}: the matrix has other indices than were planned for, which its values now go with")

@@ -488,7 +488,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """Return a matrix of one row with the blocks' stored values, for operations that read values alone."""
         self.require_valid()
         n, values = self._data.size, flat(self.queue, self._data)
-        # Operations on values alone never read the structure, whose `indices` only has the right number of entries.
+        # This row's structure is a dummy that operations on values never read: any array of the right length is its `indices`.
         return csr_array.assembled(Structure.canonical(self.queue, (1, max(1, n)), values, self.indptr), values)
 
     @override

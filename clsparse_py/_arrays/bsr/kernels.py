@@ -160,7 +160,7 @@ class Product(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the kernel parameters with as many teams as fit in a work-group, each for a block row; None if no team fits."""
+        """Return the kernel parameters with as many teams (work-items of a block row) as fit in a work-group; None if none."""
         team = self.rows * self.columns * self.slices
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
@@ -243,7 +243,7 @@ class Multiply(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the kernel parameters with as many teams as fit in a work-group, each for a block of B; None if no team fits."""
+        """Return the kernel parameters with as many teams (work-items of one block of B) as fit in a work-group; None if none."""
         team = self.rows * self.wide if self.lanes else 1
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 

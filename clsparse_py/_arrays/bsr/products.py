@@ -84,7 +84,7 @@ def enqueue_product(
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
         steps = [step // item for step in (*x.strides, item)[:2]]
-        # All X of `MAX_ENTRIES` or more columns have one kernel: its vectors of at most 32 bytes hold fewer values than that.
+        # Dense X of `MAX_ENTRIES` or more columns share one kernel, whose vectors of at most 32 bytes hold fewer values of X.
         columns_kind = *size, min(n_columns, MAX_ENTRIES), steps[1] == 1
         key = Columns, types, *columns_kind
         built, of_columns = chain.build_once(key, lambda: Columns.legal(device, arithmetic(), *columns_kind))
