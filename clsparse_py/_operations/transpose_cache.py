@@ -53,7 +53,7 @@ class MemoryReport(Shown):
 
     @property
     def bytes(self) -> int:
-        """Bytes of device memory of all entries of the report."""
+        """Bytes of device memory that the report lists for a sparse array: its own arrays and what its structure caches."""
         return sum(n for _, n, _ in self.entries)
 
     @property

@@ -115,7 +115,7 @@ def find_groups(
     queue.flush()
     yield chain.events[-1]
     flags_read = read_flags()
-    # A lower bound of the groups' cost comes first, as the host takes milliseconds to compute the lengths of many groups.
+    # A bound on the cost of groups of equal rows comes first: the host takes milliseconds to find the lengths of many groups.
     least_cost = (n_rows - np.count_nonzero(flags_read)) * (1 + 2 * limits.cost_together)
     if least_cost >= n_rows * (1 + limits.cost_together):
         return None

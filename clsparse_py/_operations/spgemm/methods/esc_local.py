@@ -30,7 +30,7 @@ __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", 
 
 #: Products of a row that a work-item sorts at a time, in registers: longer unrolled kernels crash a compiler (quirk 6).
 _REGISTERS = 16
-#: Most products of a row that a work-group sorts in global memory: one such row takes as long as all other rows.
+#: Most products of a row of C that a work-group sorts in global memory: one such row takes as long as all other rows.
 _GROUP_PRODUCTS = 1 << 14
 #: Most bytes of local memory of a sorting work-group of several rows, so that several work-groups share a compute unit.
 _LOCAL_BYTES = 24 << 10
@@ -223,7 +223,7 @@ class _SortingTeam(Team):
         return 0
 
     def max_columns(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - words of any size fit
-        """Return the most columns of B with which a column and a product's number fit in a word, and a row's words in memory."""
+        """Return the most columns of B with which a sorted word holds a column and a product's number, memory a row's words."""
         return max_columns_of(self.products)
 
 
@@ -313,7 +313,7 @@ class EscGroup(_SortingTeam):
 
     @override
     def max_columns(self, device: Device, types: KernelTypes) -> int:
-        """Return the most columns of B with which a word holds a column, an entry of A and a product's number."""
+        """Return the most columns of B with which a sorted 64-bit word holds a column, an entry of A and a product's number."""
         return super().max_columns(device, types) >> (self.entries - 1).bit_length()
 
     @override

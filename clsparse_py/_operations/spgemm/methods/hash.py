@@ -309,7 +309,7 @@ class Hash(Team):
 
     @override
     def adapt(self, product: Product, entries: int | None = None) -> Self:
-        """Return the accumulator that suits a product: values are added by atomics if results need not be deterministic."""
+        """Return the accumulator that suits a product: values are added by atomic additions if results may vary."""
         return replace(self, deterministic=product.deterministic)
 
     @override

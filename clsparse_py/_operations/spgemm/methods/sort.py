@@ -170,7 +170,7 @@ class Sort(Team):
 
 
 def max_columns_of(products: int) -> int:
-    """Return the most columns of B with which a word of 64 bits holds a column and the number of one of ``products`` products."""
+    """Return the most columns of B with which a word of 64 bits holds a column and a number below ``products``."""
     return 1 << 64 - (products - 1).bit_length()
 
 

@@ -49,7 +49,7 @@ class Team(abc.ABC):
         self._enqueue(chain, product, rows, phase, product.a_data, product.b_data, *results, entries=C.data.size)
 
     def adapt(self, product: Product, entries: int | None = None) -> Self:  # noqa: ARG002 - most teams suit all products alike
-        """Return the accumulator with parameters that suit a product; ``entries``: number of entries of C, if it is known."""
+        """Return the accumulator with parameters that suit a product A @ B; ``entries``: number of C's entries, if known."""
         return self
 
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
