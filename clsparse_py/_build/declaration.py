@@ -28,7 +28,7 @@ Examples: TypeAlias = "Iterator[tuple[str, Parameters]]"
 Variants: TypeAlias = "Mapping[str, Mapping[str, Any]]"
 #: Abbreviations, in the names of kernels, of the names of a parameter record's fields.
 _SHORT = {"work_group": "wg", "value_bytes": "v"}
-#: Default number of work-items of a work-group of an example record.
+#: Default number of work-items of a work-group in the example records (parameters) of kernels.
 _WORK_GROUP = 128
 
 
@@ -83,7 +83,7 @@ class Parameters(abc.ABC):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The compiler options of the kernel."""
+        """The options of OpenCL's compiler for the kernel, besides its source."""
         return ()
 
     @property

@@ -301,7 +301,7 @@ def _keep(key: tuple[int, int, Parameters], built: Built) -> None:
 
 
 def _are_few() -> bool:
-    """Return whether the process holds at most `_KEPT.kernels` built kernels."""
+    """Return whether the process holds no more built kernels than the limit `_KEPT.kernels`."""
     return len(_alive) <= _KEPT.kernels
 
 
@@ -357,11 +357,11 @@ def build_together(context: cl.Context, device: cl.Device, group: Hashable, make
         if len(missing) < 2:
             return
 
-        # The executor is imported here, as few processes build kernels: most find their kernels on disk.
+        # The module of thread pools is imported here, as few processes build kernels: most find their kernels on disk.
         from concurrent.futures import ThreadPoolExecutor
 
         attempt = functools.partial(_attempt, context, device)
-        # A CPU device computes on the cores that compilers would take; a simulator's compiler allows one thread (quirk 25).
+        # Kernels for a CPU are built one by one, as it computes on the same cores, and a simulator allows one thread (quirk 25).
         n_threads = 1 if device.type & cl.device_type.CPU else min(len(missing), os.cpu_count() or 1, _AT_A_TIME)
         # Filters of warnings are set outside of the threads, which would restore each other's filters.
         with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
@@ -409,7 +409,7 @@ def worked_out(context: cl.Context, device: cl.Device, key: Hashable, work_out: 
 
 
 def find_known(context: cl.Context, device: cl.Device, key: Hashable) -> Any:
-    """Return the result that `worked_out` has cached under ``key``; None without one."""
+    """Return the result of a function of built kernels, such as a recording, cached under ``key``; None without one."""
     entry = _worked_out.get((_handle_of(context), device.int_ptr, key))
     if entry is None:
         return None
@@ -418,7 +418,7 @@ def find_known(context: cl.Context, device: cl.Device, key: Hashable) -> Any:
 
 
 def note_asked(kernels: Iterable[Built]) -> None:
-    """Add kernels, which were built before and are asked for again, to the lists of `recording`."""
+    """Add built kernels that are asked for again to the lists of used kernels that open blocks of `recording` fill."""
     if _recorders:
         with _lock:
             for recorder in _recorders:

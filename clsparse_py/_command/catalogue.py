@@ -63,5 +63,5 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
 
 
 def _scale(record: Parameters) -> Parameters:
-    """Return the record of a product's kernel with alpha and beta, or the record itself if the kernel has no such form."""
+    """Return the parameter record of a kernel scaled by alpha and beta, or the given record if the kernel has no such form."""
     return replace(record, scaled=True) if isinstance(record, ProductKernel) and record.scalable else record

@@ -261,7 +261,7 @@ def _square_error(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy
 
 
 def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: Console) -> int:
-    """Measure the samples, the files and the generated matrices, and print a table for each operation.
+    """Run the demo: time and check operations on the samples, files and generated matrices, and print a table for each.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ _GRIDS = (
     (0, 1, _SIDE, 16 * _SIDE),
     (0, 1, _SIDE - 1, _SIDE, _SIDE + 1),
 )
-#: Numbers of rows that ``A[rows]`` lists: the scans of few rows and of many rows are different kernels.
+#: Numbers of rows that ``A[rows]`` takes: their lengths are added up by other kernels for few rows than for many.
 _LISTED = (2, 1 << 14)
 #: Rows of a matrix that is too large for a single work-group to add it to another matrix.
 _ROWS = 1 << 12
@@ -250,7 +250,7 @@ def _multiply_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], length: int) ->
 
 
 def _square(queue: cl.CommandQueue, dtype: np.dtype[Any], offsets: Sequence[int], n: int) -> None:
-    """Inspect, transpose and square a matrix of order ``n`` with entries on some diagonals."""
+    """Plan SpMV with a matrix of order ``n`` with some diagonals, transpose it and square it, to build the kernels."""
     host = scipy.sparse.diags_array(np.ones(len(offsets)), offsets=offsets, shape=(n, n))
     A = csr_array(scipy.sparse.csr_array(host, dtype=dtype), queue=queue)
     A.spmv_plan()

@@ -174,7 +174,7 @@ def _writes(
 
 
 def _exchanges(queue: cl.CommandQueue, portability: Portability) -> bool:
-    """Return whether the lanes of a device exchange values as a portability says."""
+    """Return whether lanes of a device exchange values rightly by the instructions and lane width of ``portability``."""
     group = max(64, portability.lane_width)
     if group > queue.device.max_work_group_size:
         return False

@@ -16,7 +16,7 @@ import platformdirs
 
 __all__ = ["find_standing", "folder", "list_shipped", "parse_members", "read_head"]
 
-#: Characters at the beginning of a profile's file that hold its head: name, device, date and rank.
+#: Characters at the beginning of a profile's file that hold its head: name, device, date and rank (speed among devices).
 _HEAD = 2048
 
 
@@ -45,7 +45,7 @@ def parse_members(text: str, *names: str) -> dict[str, Any]:
 
 
 def read_head(path: Path) -> dict[str, Any]:
-    """Return the head of a profile: its name, device, date and rank.
+    """Return the head of a profile: its name, device, date and rank (speed among devices).
 
     Raises
     ------
@@ -62,7 +62,7 @@ def read_head(path: Path) -> dict[str, Any]:
 
 
 def find_standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
-    """Return whether the user has a profile of a device, and the device's rank by a shipped profile; None without a rank.
+    """Return whether the user has a profile of a device, and the rank (speed among devices) in a shipped profile, or None.
 
     The rank of a CPU is that of its runtime: a profile of another processor tells the rank, too.
 

@@ -25,7 +25,7 @@ PROBE = "clsparse_py._device.probe"
 BEGINS = "begins"
 #: Verdict of a trial on a compiler that can be used.
 GOOD = "good"
-#: Word for no verdict on a compiler: the device is not there, or something else failed.
+#: Word of the trial of a compiler for no verdict: the device is not there, or something other than the compiler failed.
 NONE = "none"
 #: Verdict on a compiler that refuses the kernels of the trial.
 REFUSED = "refused"

@@ -250,7 +250,7 @@ class Checkpoint:
             self._complain(error)
 
     def _complain(self, error: OSError) -> None:
-        """Warn that measurements are not written to the file, and write no more."""
+        """Warn that measurements cannot be written to the file, and stop writing measurements."""
         self._complained = True
         _log.warning("measurements cannot be kept in %s (%s): this run goes on, but can't be continued later", self.path, error)
 

@@ -508,7 +508,7 @@ def cases(device: Device, further: Sequence[Case] = (), largest: int | None = No
 
 
 def with_values(matrix: scipy.sparse.csr_array, dtype: Any) -> scipy.sparse.csr_array:
-    """Return a matrix of the same structure with random values between 1/2 and 3/2, the same values at every call."""
+    """Return a matrix with the structure of ``matrix`` and random values between 1/2 and 3/2, the same at every call."""
     rng = np.random.Generator(np.random.SFC64(1))
     # A stretch of random values is repeated along the entries: times do not depend on values, and to draw 10^8 takes a second.
     stretch = (rng.random(min(matrix.nnz, _CHUNK), dtype=np.float32) + np.float32(0.5)).astype(dtype)

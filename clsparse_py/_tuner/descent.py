@@ -144,7 +144,7 @@ def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[
 
 
 def _fill(observation: Observation, label: str) -> Observation:
-    """Return a matrix's observation with the untuned time for a label of thresholds that make no difference to the matrix."""
+    """Return a matrix's observation that has the untuned time for a label whose thresholds change nothing on the matrix."""
     times = observation.times
     if label in times or label in observation.failed or UNTUNED not in times:
         return observation

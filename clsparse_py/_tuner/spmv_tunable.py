@@ -56,7 +56,8 @@ _SINGLE = {
         *("adaptive/128/5", "adaptive/64/8", "nonzero_split/256/2", "merge/128/7", "vector_long/64/4"),
     ),
 }
-#: Labels of SpMV kernels for a bin; True: where lanes are loops. Kernels of one work-group size and unrolling share a launch.
+#: SpMV kernels for bins share a launch if they have one work-group size and unrolling.
+#: Labels of SpMV kernels to measure on a bin (class of rows by length); True: for devices whose lanes are loops, such as CPUs.
 _BIN = {
     False: ("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "vector_long/256/4"),
     True: (

@@ -290,7 +290,7 @@ class _Table:
         return len(serving) == 1 or not self.names or rows.size < TUNER.min_cases
 
     def _smooth(self, rows: _Array) -> _Table:
-        """Return the table with the costs of choices in some rows smoothed by a random forest, grown from these rows alone."""
+        """Return the table of observations with the costs of choices in some rows smoothed by a random forest of these rows."""
         if not self.names or len(self.labels) == 1 or rows.size < TUNER.min_cases:
             return self
         key = rows.tobytes()
@@ -311,7 +311,7 @@ class _Table:
                 forest.fit(self.features[rows], costs)
             predicted = np.asarray(forest.oob_prediction_).reshape(costs.shape)
             predicted = np.where(predicted > 0, predicted, costs)
-            # A kernel or method that fails keeps its loss, whatever the random forest predicts.
+            # A kernel or method that failed on a matrix keeps its high cost there, whatever the random forest predicts.
             capped = np.where(measured >= math.log(TUNER.failed_loss), measured, costs)
             smoothed = self.costs.copy()
             smoothed[rows] = (1 - _FOREST_SHARE) * capped + _FOREST_SHARE * predicted
