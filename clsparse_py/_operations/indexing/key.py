@@ -38,7 +38,7 @@ class Key:
 
 
 def parse(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
-    """Parse the key of ``A[key]`` for a matrix of some shape.
+    """Return the key of ``A[key]``, parsed: an index for each axis of a matrix, and the shape of the result.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class Placed:
 
     @property
     def size(self) -> int:
-        """Number of positions along an axis in the device array."""
+        """Number of positions along an axis that the device array lists."""
         return int(self.positions.size)
 
     def as_dtype(self, queue: cl.CommandQueue, index: np.dtype[Any]) -> Placed:
@@ -140,7 +140,7 @@ def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index:
 
 
 def move_to_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> cl_array.Array:
-    """Return listed indices of an axis as a one-dimensional device array that begins its buffer; NumPy's in dtype ``index``.
+    """Return listed indices of an axis as a one-dimensional device array that begins its buffer; if from NumPy, of ``index``.
 
     Raises
     ------

@@ -318,7 +318,7 @@ def _gather_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) 
 
 
 def _enqueue_masked(chain: Chain, marks: cl_array.Array, indptr: cl_array.Array, places: cl_array.Array, n: int) -> None:
-    """Enqueue the scan that gives the rows that a mask marks, and the entries of these rows, places in the result."""
+    """Enqueue the scan that computes positions in the result for the rows that a mask marks, and for these rows' entries."""
     built, _ = chain.build(MASKED.record(_work_group_of(chain.device), name_of(indptr.dtype)))
     chain.launch_spread(built, n, marks, indptr, places, groups_per_unit=Thresholds.of(chain.device).groups_per_unit)
     enqueue_scan(chain, places, places, n, kind="pointers")

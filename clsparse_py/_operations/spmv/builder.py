@@ -182,7 +182,7 @@ class Builder:
         cut: Callable[[Any], _Parts | None],
         launch: Callable[[Built, _Parts, cl_array.Array, cl_array.Array], Recording],
     ) -> None:
-        """Plan an upgrade that compresses A's columns to 16 bits and records the product; none if they need more bits.
+        """Plan an upgrade of SpMV that compresses A's columns to 16 bits and records the product; none if columns need more.
 
         Parameters
         ----------

@@ -109,7 +109,7 @@ class _Part:
         self.matrix = Matrix.assembled(self._structure, values)
 
     def build(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Build the kernels of one device's share of ``A @ x`` for the dtypes of x and y; all devices build before one writes."""
+        """Build the kernels of one device's share of ``A @ x`` for the dtypes of x and y; all build before one writes y."""
         self.plan.in_force(self.matrix).build(self.matrix, x, y, **scale)
 
     def run(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:

@@ -95,7 +95,7 @@ def parse(label: str) -> Strategy:
 
 
 def features_of(A: Matrix, value_bytes: int) -> dict[str, float]:
-    """Return the features of a transposition that are known before the device reads the matrix.
+    """Return the features, such as numbers of rows and entries, by which a method of transposition is chosen for a matrix.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ def gather(
 
 
 def _read_symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Symmetry:
-    """Read what the device's flags say of the symmetry of a matrix's pattern; ``verified``: all mirror images were searched."""
+    """Return the Symmetry of a matrix's pattern, read from flags on the device; ``verified``: all mirror images were searched."""
     gathers, faults, sampled, missing, at_guess = (int(number) for number in chain.read(flags, 5))
     verified = verified and bool(gathers and not faults)
     return Symmetry(sampled, missing, at_guess, verified, missed=bool(faults & 1), unsorted=bool(faults & 2), flags=flags)
