@@ -27,7 +27,7 @@ __all__ = [
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Path of the folder of this package, with a separator at the end.
+#: Path of the folder of the package clsparse_py, with a separator at the end.
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 #: Names of the functions that always run on the host, in the modules that are loaded so far.
 ON_HOST: set[str] = set()

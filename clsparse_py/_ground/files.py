@@ -62,7 +62,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, the whole text or nothing, as `replacing` does."""
+    """Write a text file, the whole text or nothing, by way of a temporary file."""
     with replacing(path) as file:
         file.write(text.encode())
 

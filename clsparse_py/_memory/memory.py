@@ -149,7 +149,7 @@ def allocate(
 def allocate_each(
     queue: cl.CommandQueue, purpose: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
 ) -> list[cl_array.Array]:
-    """Return new one-dimensional arrays of the sizes and dtypes in ``sizes``; raises as `allocate`."""
+    """Return new one-dimensional device arrays of the lengths and dtypes in ``sizes``; raises as `allocate`."""
     return [allocate(queue, purpose, n, dtype, allocator) for n, dtype in sizes]
 
 
@@ -234,7 +234,7 @@ def allocate_pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any
     try:
         buffer = cl.Buffer(pool.context, flags, max(n_bytes, 1))
         how: Any = cl.map_flags.READ | cl.map_flags.WRITE
-        # The pinned buffer is mapped to the host as long as the array on it lives.
+        # The pinned buffer is mapped to the host as long as the NumPy array on the buffer's memory lives.
         mapped: Any = cl.enqueue_map_buffer(queue, buffer, how, 0, (max(n_bytes, 1),), np.dtype(np.uint8))[0]
     except cl.Error as error:
         raise MemoryError(f"{n_bytes:,} bytes of pinned host memory: {error}; {pool.capacity()}") from error

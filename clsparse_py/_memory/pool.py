@@ -248,7 +248,7 @@ class Pool:
         return Block(arena, buffer, size, _MAX_CHANGES if size <= self._small else 0)
 
     def _take_unused(self, idle: list[Block]) -> Block:
-        """Take a block of memory out of a list of idle blocks: the last that no command uses any more; else the first."""
+        """Take a block of memory out of a list of idle blocks, and return it: the last that no command uses, else the first."""
         for block in reversed(idle.copy()):
             if not self.uses.running((block.pointer,)):
                 with contextlib.suppress(ValueError):  # another thread took the block
@@ -270,7 +270,7 @@ class Pool:
             self.settle(False)
 
     def drop(self, block: Block) -> None:
-        """Count a block of memory that was let go and is not kept for reuse, as its memory is mapped to the host."""
+        """Count a block of memory as no longer used: it is not kept for reuse, as its memory is mapped to the host."""
         self.changes.append(-block.size)
 
     def settle(self, wait: bool = True) -> None:
@@ -431,7 +431,7 @@ def pools() -> list[Pool]:
 
 
 def side_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
-    """Return the in-order side queue on a queue's device, made by the first call."""
+    """Return the second, in-order queue that is kept beside a queue, for commands that run at the same time on its device."""
     arena = arena_of(queue)
     if arena.side_queue is None:
         arena.side_queue = queue_beside(queue)

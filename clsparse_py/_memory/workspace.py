@@ -107,7 +107,7 @@ def counting(workspace: Workspace | None) -> Iterator[None]:
 
 
 def suffices(phase: Callable[[], None]) -> bool:
-    """Enqueue a phase of an operation, and return whether there was memory for it; the caller has another way if not."""
+    """Enqueue a phase of an operation, and return whether there was memory for the phase; if not, the caller has another way."""
     try:
         phase()
     except MemoryError as error:
