@@ -172,7 +172,7 @@ def spgemm(
         with counting(None if memory_limit is None else Workspace(memory_limit)):
             product = write_product(A, B, request, write, timer)
         return (product, timer.seconds) if profile else product
-    # The bytes of the workspace are not counted for a product without a memory limit, as counting takes time.
+    # Bytes of workspace (memory beside A, B and C) are not counted for a product without a memory limit, as counting takes time.
     product = _assemble(A, B, multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit)))
     return (product, timer.seconds) if profile else product
 

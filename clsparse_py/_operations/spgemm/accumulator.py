@@ -18,7 +18,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Accumulator", "Product", "Result", "Rows", "workspace_bound"]
 
-#: Bytes of workspace that a product may take, however small its operands are.
+#: Bytes of workspace that a sparse product A @ B may take, however small its operands are.
 _BASE_BYTES = 1 << 20
 
 
@@ -88,7 +88,7 @@ class Product(NamedTuple):
         kind, m = self.kind, self.shape[0]
         index = kind.index.itemsize
         c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
-        # Arrays of each row's number of products, of its number of entries, and of row numbers are in use already.
+        # Workspace already in use: arrays of each row's number of products, of its number of entries, and of row numbers.
         return min(self.free, self.workspace + 2 * c_bytes - (8 + index) * m)
 
     @property

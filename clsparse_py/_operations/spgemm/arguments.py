@@ -20,7 +20,7 @@ __all__ = ["check_limits", "check_operands", "memory_limit_of", "require_at_most
 
 #: Default limit of a product's workspace (memory beside A, B and C), as a share of the device's memory.
 WORKSPACE_SHARE = 0.5
-#: Most columns of B that kernels number with 32 bits.
+#: Most columns of B that SpGEMM's kernels number with 32 bits.
 _UINT32_MAX = np.iinfo(np.uint32).max
 
 

@@ -190,7 +190,7 @@ def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, 
 
 
 def _candidates(kind: Kind, bins: Sequence[Bin], method: str, n_columns: int, budget: Budget) -> Iterator[Bin]:
-    """Iterate over bins whose accumulators are of one method: first the strategy's own bins, then all bins of the method."""
+    """Iterate over bins (classes of rows) with accumulators of one method: first the strategy's bins, then all of the method."""
     yield from (bin_ for bin_ in bins if bin_.method == method)
     yield from bins_of_method(kind, method, n_columns, budget)
 

@@ -218,7 +218,7 @@ def _widen_team(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
 
 
 def merge_all(accumulator: Merge) -> Bin:
-    """Return the bin that takes all rows of a product, up to the longest row of A that its merging accumulator holds."""
+    """Return the bin (class of rows) for all rows of a product, up to the longest row of A that its merging accumulator holds."""
     return Bin("reg-merge", accumulator, max_length=accumulator.length, takes_empty=True)
 
 

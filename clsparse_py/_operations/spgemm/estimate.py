@@ -35,7 +35,7 @@ __all__ = ["Estimate", "min_bytes", "spgemm_estimate"]
 
 #: Most products of a row in each class of an estimate's histogram of rows; rows with more are in one more class.
 CLASSES = (0, *(1 << bit for bit in range(25)))
-#: Bins, without accumulators, by which the analysis counts the rows in each class of an estimate's histogram.
+#: Bins (classes of rows), without accumulators, by which the analysis counts the rows in each class of an estimate's histogram.
 _CLASS_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
 #: Bytes of workspace that an estimate allows for counters, in a product of any size.
 _COUNTER_BYTES = 4096

@@ -151,7 +151,7 @@ class KernelTypes:
         return cls("numeric", arithmetic.index, arithmetic=arithmetic_of_same, c_index=arithmetic.index)
 
     def of(self, phase: str) -> KernelTypes:
-        """Return the kernel types for another phase of the same product."""
+        """Return the types of a product's kernels (of operands and indices) for another phase of that product."""
         return self if phase == self.phase else _of_phase(self, phase)
 
     @property

@@ -68,7 +68,7 @@ class Operands(NamedTuple):
         return new_part(self.chain, part, self.product.shape, n, dtype, self.allocator)
 
     def new_pointers(self, c_index: Any) -> cl_array.Array:
-        """Return a new array for C's ``indptr``."""
+        """Return a new array for the row pointers of C."""
         return self.new_part("indptr", self.product.shape[0] + 1, c_index)
 
     def new_counts(self, c_index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array | None]:

@@ -31,9 +31,9 @@ __all__ = ["compute", "fill", "inspect_structure", "multiply", "new_indices"]
 
 _log = logging.getLogger(__name__)
 
-#: Bins of a product whose rows are all made by windows of columns, the way that needs the least memory.
+#: Bins (classes of rows) of a product whose rows are all made by windows (ranges) of columns, which needs the least memory.
 _IN_WINDOWS = Bins((EMPTY, WINDOWS))
-#: Reason that explanations give for a product whose rows are all made by windows of columns.
+#: Reason that explanations give for a product whose rows are all made by windows (ranges) of columns.
 _WINDOWS_REASON = "windows of columns, as memory is missing for what was chosen"
 
 

@@ -118,7 +118,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         if not self._has_columns:
             with self._first:
                 if not self._has_columns:
-                    # Memory that the first product keeps for later products counts as the plan's workspace.
+                    # Memory that a plan's first product keeps for later products counts as the plan's workspace.
                     with counting(self._workspace):
                         return self._multiply(a_data, b_data, out)
         with counting(self._remaining_workspace()):

@@ -123,7 +123,7 @@ def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequenc
     if not 0 < n_products <= INT32_MAX or n_rows > INT32_MAX or compression > limits.max_upper_compression:
         return False
     if len(bins) == 1 and isinstance(bins[0].accumulator, DenseChunked):
-        # A chunk of rows fills memory without gaps: the compaction moves only as many entries as C has.
+        # A chunk of uncounted rows of C fills memory without gaps: the compaction moves only as many entries as C has.
         return n_products <= n_rows * max(limits.max_upper_mean, limits.max_moved * compression)
     if n_products > limits.max_upper_mean * n_rows:
         return False

@@ -53,7 +53,7 @@ __all__ = [
 GIVEN = "given"
 #: Label of the choice that gives a bin (class of rows) the accumulator of the strategy's last bin.
 LAST = "last"
-#: Suffix of a label of a choice of accumulators: one accumulator makes the rows of all bins with this choice.
+#: Suffix of a label of a choice of accumulators: one accumulator makes the rows of all bins (classes of rows) with the choice.
 _TOGETHER = ":together"
 #: Names of the SpGEMM methods that merge rows of B, which may have limits of rows in a strategy's label.
 MERGING = ("reg-merge", "merge")
@@ -61,7 +61,7 @@ MERGING = ("reg-merge", "merge")
 TAKING_ALL = ("esc", "esc-local", "long-rows")
 #: Bins of every product by plain kernels (a work-item to a work-group): one dense accumulator for chunks of rows.
 PLAIN = Bins((EMPTY, CHUNKED))
-#: Features of a typical product, by which the strategy of an unknown product is chosen.
+#: Features (sizes) of a typical product A @ B, by which the strategy (list of methods) of an unknown product is chosen.
 _TYPICAL = Features((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23)).by_name()
 
 
@@ -244,7 +244,7 @@ def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
     return (types.arithmetic.result.itemsize + 1) * n_columns <= limit
 
 
-# Bins of methods are cached, as making them takes longer than a small product.
+# Bins (classes of rows) of SpGEMM methods are cached, as making bins takes longer than a small product.
 @functools.lru_cache(maxsize=256)
 def _select_bins(
     of_method: Callable[[Setting], tuple[Bin, ...]] | None,
@@ -256,7 +256,7 @@ def _select_bins(
     narrow: bool,
     strategy: Strategy,
 ) -> Bins:
-    """Return the bins of a method and a strategy that suit the columns of B and ``room`` bytes of workspace."""
+    """Return the bins (classes of rows) of a method and a strategy that suit B's columns and ``room`` bytes of workspace."""
     method_bins = of_method(Setting(device, types, thresholds)) if of_method else ()
     bins: list[Bin] = []
     for bin_ in (EMPTY, *method_bins, *strategy_bins(device, types, strategy)):
