@@ -170,7 +170,7 @@ def _decide_active_nodes(
 def _decide_all_nodes(
     chain: Chain, choose: Built, launch: tuple[int, tuple[np.uint64, ...]], graph: _OrderedGraph, state: cl_array.Array
 ) -> cl_array.Array:
-    """Return the states of all nodes of a graph, decided by steps over all nodes; waits."""
+    """Return the states of all nodes of a graph, 2 in the independent set, else 0, decided by steps over all nodes; waits."""
     groups, sizes = launch
     next_state, undecided = chain.scratch(state.size, np.uint32), chain.scratch(1, np.uint32)
     steps = Thresholds.of(chain.device).steps_ahead

@@ -193,7 +193,7 @@ class Workspace:
         return self.read_norm()
 
     def read_norm(self) -> float:
-        """Return the norm of the vector whose sum of squares the last enqueued pass began; waits."""
+        """Return the norm of the vector whose sum of squares the last enqueued vector pass began; waits."""
         with np.errstate(all="ignore"):
             return float(np.sqrt(self.finest.totals()["rr"].real))
 
@@ -298,7 +298,7 @@ class Workspace:
         from_zero: bool = False,
         r: cl_array.Array | None = None,
     ) -> list[Command]:
-        """Return the commands of a level's smoother, before or after the correction of x; r is the residual of x, or None."""
+        """Return the commands of a level's smoother, before or after the correction of x; r is ``b - A x``, or None."""
         commands: list[Command] = []
         smoother, parts = level.smoothers[is_after], level.get_parts(is_after)
         steps = 0 if smoother is None else smoother.iterations

@@ -38,11 +38,11 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 
 # ARPACK leaves residuals of eigenpairs of up to 98 units of the precision of the largest eigenvalue, LAPACK of 5 units.
 # With `_DRIFT` 1 in place of 4, the eigenvalues of a grid of 44 x 44 took 3.3 times the products, with 2 they took 1.2 times.
-#: Factor of the rounding floor for eigenpairs' residuals by products, which have the rounding errors of all restarts.
+#: Factor by which eigenpairs' residuals, computed by products, may exceed the rounding floor, by errors of earlier restarts.
 _DRIFT = 4.0
 #: Restarts of Lanczos' method whose rounding errors `_DRIFT` allows; errors of more restarts add up like a random walk's steps.
 _DRIFTING_RESTARTS = 100
-#: Factor of the rounding floor for locked eigenvalues, which drift in the restarts of a search for missed eigenvalues.
+#: Factor of the rounding floor by which locked eigenvalues may drift in the restarts of a search for missed eigenvalues.
 _DRIFT_OF_VALUES = 32.0
 
 
@@ -140,7 +140,7 @@ def lanczos(
             _rotate(basis, spare, vectors[:, selected])
             values = values[selected]
         else:
-            # An eigenvalue better than the locked ones, such as a missed copy, ends the search with a locked basis.
+            # A new eigenvalue that is better than the locked eigenvalues, such as a missed copy, unlocks all eigenpairs.
             end, locked, restarts = 0 if locked else end, 0, restarts + 1
             if restarts >= maxiter and not fine.all():
                 _rotate(basis, spare, vectors[:, selected])

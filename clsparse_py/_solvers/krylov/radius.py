@@ -45,7 +45,7 @@ _SYMMETRIC_SUMS = Pass(
     sums=(("along", "times(u, q)"), ("size", "magnitude(inverse) > 0 ? quotient(times(u, u), inverse) : ZERO")),
 )  # fmt: skip
 # The norm `nu` of the Lanczos vector u, which is not scaled to 1, is the off-diagonal entry of the tridiagonal matrix.
-# If the bilinear form gives no norm, v^T D v has a phase, by which the Lanczos vector before is divided.
+# If the bilinear form gives no norm, v^T D v has a phase, by which the previous Lanczos vector is divided.
 #: The vector pass of a step of the Lanczos method, which computes the next Lanczos vector.
 _STEP = Pass(
     "radius_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),

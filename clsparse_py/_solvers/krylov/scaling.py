@@ -167,7 +167,7 @@ class Scaling:
         if not (self._is_b_scaled or 1 / limit <= totals["bb"].real <= limit):
             self.scale_b()
             if self.b:
-                # The first run's products with A and M, by an unscaled b, may have overflowed: A and M get exponents anew.
+                # Products with A and M in a method's first commands may have overflowed, as b was unscaled: drop their exponents.
                 self.A.exponent = self.M.exponent = None
                 enqueue()
                 totals = sweeps.totals()

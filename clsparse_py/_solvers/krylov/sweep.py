@@ -258,7 +258,7 @@ class Sweeps:
         max_groups = device.compute_units * limits.groups_per_unit
         at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
         self.groups = -(-max(n, 1) // _round_up(-(-max(n, 1) // max_groups), at_once))
-        # The scalars for the host lie behind all sets of scalars, twice: one copy is read while the other copy is written.
+        # The scalars for the host lie behind a method's other scalars, twice: one copy is read while the other copy is written.
         self.told_at = parts * len(layout.scalars)
         self.scalars = allocate(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
         self.sums = allocate(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)

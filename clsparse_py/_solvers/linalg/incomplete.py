@@ -121,7 +121,7 @@ def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
     """
     rows = _copy_canonical(A)
     factors = rows.copy()
-    # The first guess of the factor L has A's entries divided by the diagonal entries of their columns, as an elimination begins.
+    # The first guess of the factor L has A's entries, each divided by the diagonal entry of its column, as in elimination.
     entries = factors.tocoo()
     columns, diagonal = entries.coords[1].get(), rows.diagonal()
     below = columns < entries.coords[0].get()

@@ -180,7 +180,7 @@ def _ready_rows(A: SparseArray, dtype: np.dtype[Any]) -> csr_array:
         rows = cast_to(rows, dtype)
     rows.require_valid()
     for part in rows.parts:
-        # Wait once for the events of the array's parts, as every product would look for pending events again.
+        # Wait once for the events of the sparse array's parts, as every product would look for pending events again.
         for event in part.events:
             event.wait()
     return rows

@@ -243,7 +243,7 @@ class _OnOneDevice(Divided):
 
     @override
     def together(self) -> AbstractContextManager[object]:
-        """Return a context that does nothing, as there is one rank."""
+        """Return a context manager that does nothing, as one rank has the whole matrix."""
         return nullcontext()
 
 
