@@ -37,7 +37,7 @@ __all__ = ["Estimate", "min_bytes", "spgemm_estimate"]
 CLASSES = (0, *(1 << bit for bit in range(25)))
 #: Bins (classes of rows), without accumulators, by which the analysis counts the rows in each class of an estimate's histogram.
 _CLASS_BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
-#: Bytes of workspace that an estimate allows for counters, in a product of any size.
+#: Bytes of workspace that an estimate of SpGEMM allows for kernels' counters (totals), in a product of any size.
 _COUNTER_BYTES = 4096
 #: Bytes of workspace that an estimate allows for each compute unit of the device.
 _UNIT_BYTES = 512

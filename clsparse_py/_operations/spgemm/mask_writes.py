@@ -152,7 +152,7 @@ def apply_mask(
 
 
 def accumulate(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) -> Parts:
-    """Return the arrays of the union of two matrices; an operation combines the values at places that both have.
+    """Return the arrays of the union of two matrices' entries; an operation combines the values at places that both have.
 
     Parameters
     ----------

@@ -171,7 +171,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         return None if upgrade is None else upgrade.made
 
     def _start_list(self, list_from: int) -> Upgrade[ProductList]:
-        """Return the `Upgrade` that makes the list of intermediate products from a call on; it has no reference to the plan."""
+        """Return the `Upgrade` that lists intermediate products from a call of the plan on; it has no reference to the plan."""
         from clsparse_py._operations.spgemm.product_list import make_product_list
 
         list_arguments = self.queue, self._product, self.indptr, self._indices

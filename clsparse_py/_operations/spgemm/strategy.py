@@ -158,7 +158,7 @@ class Choice:
 
 
 def parse_choice(label: str) -> Choice:
-    """Return the choice of a bin's accumulator that a label names, such as "hash" or "reg-merge:together".
+    """Return the choice of an accumulator for a bin (class of rows) that a label names, such as "hash" or "reg-merge:together".
 
     Raises
     ------

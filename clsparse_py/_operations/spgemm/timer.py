@@ -36,5 +36,5 @@ class Timer:
             self.seconds[phase] = self.seconds.get(phase, 0.0) + self._begin - begin
 
 
-#: Timer of a product's phases that measures nothing: the default.
+#: Timer of the phases of an SpGEMM that measures nothing: the default.
 UNTIMED = Timer(None)
