@@ -130,7 +130,7 @@ def by_entries(indptr: npt.ArrayLike, size: int) -> Division:
 
 
 def by_graph(S: Any, size: int) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Division]:
-    """Return an order of a matrix's rows and their division by METIS (graph partitioner): equal entries a rank, few entries sent.
+    """Return an order of a matrix's rows and their division by the graph partitioner METIS: equal entries a rank, small halos.
 
     Parameters
     ----------

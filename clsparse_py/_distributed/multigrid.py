@@ -117,7 +117,7 @@ class _Coarsening:
         return self._plans[name].product(A, B)
 
     def _transpose(self, P: csr_array) -> Any:
-        """Return the transposed of a prolongator, by a plan if products are planned."""
+        """Return the transposed of a prolongator P over ranks, by a plan for any values of P if the hierarchy plans products."""
         if not self._is_planned:
             return P.T.tocsr()
         if self._transpose_plan is None:
@@ -194,7 +194,7 @@ class Hierarchy(Distributed, MultilevelSolver):
         self._count_entries()
 
     def _count_entries(self) -> None:
-        """Count the entries of the matrices of all the hierarchy's levels, which cache the numbers for `repr`."""
+        """Count the entries of the hierarchy's matrices over all ranks; matrices cache the numbers, which `repr` shows."""
         for level in self.levels:
             level.A.nnz  # noqa: B018 - cached by the matrix
 

@@ -304,7 +304,7 @@ def sort_entries(
 
 
 def order_of(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -> EntryOrder:
-    """Return the `EntryOrder` of entries (sorted by row, say) from their rows and columns. The host waits for the device."""
+    """Return the order in which entries lie (`EntryOrder`: by row, say) from their rows and columns. The host waits."""
     chain, n = Chain(queue, row, col), row.size
     built, record = chain.build(RowOrder(min(_ORDER_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _COUNTING_GROUPS)

@@ -93,7 +93,7 @@ class Graph:
         NetworkX keeps a graph that it converted, and hands it over for other attributes, too, and for none.
         """
         if weight not in self._matrices:
-            # NetworkX's own conversion of a graph takes three times as long, and is dispatched to backends, this one included.
+            # NetworkX's own conversion of a graph to a matrix takes three times as long, and would be dispatched to this backend.
             rows = [neighbours for _, neighbours in self.original.adjacency()]
             indptr = np.cumsum([0, *map(len, rows)])
             indices = np.fromiter(map(self.numbers.__getitem__, itertools.chain.from_iterable(rows)), np.int32, indptr[-1])
