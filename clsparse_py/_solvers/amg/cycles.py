@@ -24,7 +24,7 @@ from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["CYCLES", "Workspace"]
 
-#: Names of multigrid cycles: the inner solves of AMLI, PyAMG's kind, begin with ones, and the inner solves of K with zeros.
+#: Names of multigrid cycles; cycles that precondition conjugate gradients on a level begin with zeros in K, with ones in AMLI.
 CYCLES = ("V", "W", "F", "K", "AMLI")
 
 

@@ -159,7 +159,7 @@ def minres(system: System) -> int:
         """Enqueue the product with A and the Lanczos step of MINRES, and return the event of the step's pass."""
         if goes_on:
             A(v, y[number % 3])
-        # After MINRES's last iteration only the tests of the Lanczos step's pass count.
+        # After MINRES's last iteration only the convergence tests in the Lanczos step's pass are of use.
         return lanczos[number % 3, turn]()
 
     def finish(number: int) -> None:

@@ -116,7 +116,7 @@ class Scaling:
         return Passes(self.sweeps)
 
     def scale_product(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
-        """Return the product with an operator times a power of two, which the first product determines; that product waits."""
+        """Return the function for products with an operator scaled by a power of two, found by the first product; that waits."""
         takes_alpha = getattr(apply, "takes_alpha", False)
 
         def product(x: cl_array.Array, y: cl_array.Array) -> None:

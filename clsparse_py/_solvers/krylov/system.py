@@ -91,7 +91,7 @@ class System:
         return Sweeps(self.chain, self.n, self.dtype, layout, all_sum=self.all_sum)
 
     def begin(self, start: Pass, sweeps: Sweeps, *, q: cl_array.Array, **vectors: cl_array.Array) -> None:
-        """Enqueue a vector pass that computes the residual of the first guess x from b and A x, for which q is room."""
+        """Enqueue a vector pass that computes the residual of the first guess x from b and the product A x, stored in q."""
         if self.guessed:
             self.A(self.x, q)
         else:

@@ -287,7 +287,7 @@ def block_jacobi(A: Any, block_size: int = 4) -> DeviceOperator:
     dtype = entries.dtype if entries.dtype.char in "fdFD" else np.dtype(np.float64)
     blocks = np.zeros((count, size, size), dtype)
     np.add.at(blocks, (row[inside] // size, row[inside] % size, column[inside] % size), entries.data[inside])
-    # The rows that the last diagonal block lacks to its full size get ones on the diagonal.
+    # The last diagonal block of a block Jacobi preconditioner is filled up to full size by rows of the unit matrix.
     for extra in range(n, count * size):
         blocks[-1, extra % size, extra % size] = 1
     try:
