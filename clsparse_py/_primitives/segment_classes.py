@@ -68,7 +68,7 @@ class SegmentClasses(OfRuns):
 
     @functools.cached_property
     def n_classes(self) -> int:
-        """The number of length classes of segments: bins, long segments whose given runs are merged, long ones that are cut."""
+        """The number of length classes of segments: bins of shorter ones, long ones whose runs are merged, long ones to cut."""
         return len(self.bins) + 1 + self.runs.given
 
     @functools.cached_property
@@ -203,7 +203,7 @@ def inspect_segments(
     n_runs = 0 if run_ptr is None else run_ptr.size - 1
     arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
     run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
-    # A blocking read of the plan (numbers about segments) takes less time than an event's, but runs after earlier commands.
+    # A blocking read of numbers about segments is faster than a wait for an event, but runs after all commands enqueued before.
     read_plan = (
         functools.partial(chain.read, plan, record.lists_at)
         if n <= Thresholds.of(chain.device).max_read_at_once
