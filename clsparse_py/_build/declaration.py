@@ -62,7 +62,7 @@ class Parameters(abc.ABC):
 
     @property
     def file(self) -> str:
-        """The name of the template's file: the template's name, but for the rows of a table of kernels."""
+        """The name of the template's file: the template's name, but for kernels that are rows of a table."""
         return self.template
 
     @property

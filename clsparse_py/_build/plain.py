@@ -42,7 +42,7 @@ _mode = _Mode()
 
 
 def are_plain() -> bool:
-    """Return whether this thread's operations take plain kernels alone."""
+    """Return whether this thread's operations take plain kernels alone: no local memory, work-groups of one work-item."""
     return _mode.on
 
 

@@ -151,7 +151,7 @@ def _power_law(n: int, entries: int) -> scipy.sparse.csr_array:
 
 
 def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
-    """Multiply a matrix with a vector and with itself, transpose it, check the results against SciPy, and time both.
+    """Multiply a matrix with a vector and with itself, transpose it, check the results against SciPy, and time each.
 
     Other operations go on after one that fails. The values are in double precision if the device has it.
 
@@ -242,7 +242,7 @@ def _product_error(A: scipy.sparse.csr_array, x: np.ndarray[Any, Any], y: np.nda
 
 
 def _square_error(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy.sparse.csr_array) -> float:
-    """Return the error of C against SciPy's A @ B, as a share of the bound; NaN if C's pattern is wrong.
+    """Return the error of C against SciPy's A @ B, as a share of the bound of rounding errors; NaN if C's pattern is wrong.
 
     An entry of C is the sum of as many products as the row of A has entries, at most.
     """

@@ -170,7 +170,7 @@ def _with_lengths(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[in
 
 
 def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelChoice | None) -> None:
-    """Multiply matrices with a vector by a scheme and kernel of SpMV, with alpha and without."""
+    """Multiply matrices with a vector by a scheme and kernel of SpMV, with the factor alpha and without, to build kernels."""
     for A in matrices:
         plan = spmv_plan(A, scheme=scheme, kernel=kernel)
         x, y = (from_host(A.queue, np.zeros(n, A.dtype), copy=True) for n in (1, A.shape[0]))
@@ -181,7 +181,7 @@ def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelCh
 
 
 def _multiply_columns(matrices: list[csr_array], columns: int) -> None:
-    """Multiply matrices with a dense matrix of some columns, with alpha and without."""
+    """Multiply matrices with a dense matrix of some columns, with the factor alpha and without, to build kernels."""
     for A in matrices:
         X = from_host(A.queue, np.zeros((1, columns), A.dtype), copy=True)
         for scale in (None, 1):
