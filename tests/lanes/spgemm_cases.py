@@ -111,7 +111,11 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
         for last in (EscTeam(512, lanes=8), EscGroup(1024, 64, entries=512))
     ]
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("row_partition.suits_upper_bound", True), ("count.upper_bound_fits", True), ("count.speculation_for", None)):
+        for name, value in (
+            ("row_partition.suits_upper_bound", True),
+            ("count.upper_bound_fits", True),
+            ("count.speculation_for", None),
+        ):
             patch.setattr(f"clsparse_py._operations.spgemm.{name}", lambda *_, value=value: value)
         for of, making in (*(("gpu", step) for step in of_gpus), ("cpu", (Bin("given", DenseChunked()),))):
             bins = Bins((EMPTY, *making))
