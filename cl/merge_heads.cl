@@ -19,7 +19,7 @@
 // TAKE_HEAD(u)                 sets POSITION(u) and REMAINING(u) for a row of B; declares a, the entry of A that names the row.
 // START_HEAD(u)                loads the first column of the row of B of head u.
 // TAKE_FACTOR(u)               loads the value of A that multiplies the row of B of head u.
-// ADD_PRODUCT(u)               adds the product of A's value and the value of head u to `sum`; nothing in the symbolic phase.
+// ADD_PRODUCT(u)               adds A's value times the value of head u (the current entry of a row of B) to `sum`.
 // ADVANCE_HEAD(u)              moves head u to the next entry of its row of B.
 #ifndef SYMBOLIC
     #error "merge_heads.cl needs SYMBOLIC: 1 in the symbolic phase, else 0"

@@ -2,7 +2,7 @@
 // The merge path goes row by row: entries of A's and B's row by column (A's first of equal ones), then a step for the row's end.
 // A place on the merge path is given as the number of steps before it.
 //
-// union_row(place, n_rows, a_indptr, b_indptr): the row of a place on the path: the number of row ends before the place.
+// union_row(place, n_rows, a_indptr, b_indptr): the row of a place on the merge path: the number of row ends before it.
 // union_a(place, row, n_rows, ...): the number of entries of A before a place on the merge path.
 // union_b(place, row, a, n_rows, ...): the number of entries of B before a place on the merge path.
 //     union_b is one more if the cut would split a pair of equal columns.

@@ -144,7 +144,7 @@ def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[
 
 
 def _fill(observation: Observation, label: str) -> Observation:
-    """Return a matrix's observation that has the untuned time for a label whose thresholds change nothing on the matrix."""
+    """Return a matrix's measured times, with the untuned time for a label (thresholds) that changes nothing, if not measured."""
     times = observation.times
     if label in times or label in observation.failed or UNTUNED not in times:
         return observation

@@ -87,7 +87,7 @@ class _Course:
 
     @property
     def behind(self) -> float:
-        """The seconds spent on the operation, relative to its share of the time, which grows with its questions and dtypes."""
+        """The seconds spent on measuring the operation, divided by its share of the time: the number of trees to train."""
         return self.spent / (len(self.dtypes) * (1 + len(self.questions)))
 
     def dtypes_for(self, case: Case) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ def _shape_as_2d(positions: Axis, axis: int) -> tuple[int, int]:
 def _broadcast_axis(
     queue: cl.CommandQueue, positions: Axis, own_shape: tuple[int, int], axis: int, shape: tuple[int, int], index: np.dtype[Any]
 ) -> Spread:
-    """Return the positions of places along an axis, as an array of ``own_shape`` broadcast to the shape of places."""
+    """Return the row or column numbers, by the axis, of all selected entries: an index of ``own_shape``, broadcast."""
     if isinstance(positions, int):
         return Spread(positions, 0, 0)
     by_row, by_column = (own_shape[1] if own_shape[0] > 1 else 0), int(own_shape[1] > 1)

@@ -43,7 +43,7 @@ JACOBI = Pass(
     lines=("x += times(gain, times(inverse, b - q));",),
 )  # fmt: skip
 
-#: The vector pass of the highest coefficient of a polynomial smoother in D^-1 A by Horner's rule, for the scaled residual s.
+#: The vector pass that begins a polynomial smoother by Horner's rule: s = D^-1 r, and h is the highest coefficient times s.
 POLYNOMIAL_BEGIN = Pass(
     "amg_polynomial_begin", reads=("r", "inverse"), writes=("s", "h"), takes=("gain",),
     lines=("s = times(inverse, r);", "h = times(gain, s);"),

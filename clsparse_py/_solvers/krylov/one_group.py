@@ -64,7 +64,7 @@ class Script:
 
     @property
     def vectors(self) -> tuple[str, ...]:
-        """The names of all vectors of a script's passes and products, in the order of the kernel's arguments."""
+        """The names of all vectors of a script (the steps of a method's iteration), in the order of the kernel's arguments."""
         used = [(step.x, step.y) if isinstance(step, Product) else step.vectors for step in (*self.steps, self.ending, *_CHECK)]
         return tuple(dict.fromkeys(name for names in used for name in names))
 
