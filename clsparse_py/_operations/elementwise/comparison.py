@@ -202,7 +202,7 @@ def choose_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
     warn(text, scipy.sparse.SparseEfficiencyWarning)
     dense = make_dense(A, A.dtype)
     values = dense.reshape(dense.size)  # type: ignore[no-untyped-call] # PyOpenCL's
-    return A.assembled(_complement(_empty_like(A)).structure, map_with_scalar(A.queue, values, operator, dtype, scalar))
+    return _complement(_empty_like(A)).with_values(map_with_scalar(A.queue, values, operator, dtype, scalar))
 
 
 def choose_with_dense(operator: str, A: Matrix, other: Any) -> Any:

@@ -78,7 +78,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         # Later products may take factors from a list of intermediate products; the second call decides if the plan has a list.
         self._list: Upgrade[ProductList] | None = None
         self._list_undecided = operands.chain.device.resident > 1
-        self._first_product = None if C is None else self._assembled(self._structure, C.data)
+        values = None if C is None else C.data
+        self._first_product = None if values is None else self._assembled(self._structure, values)
         self._first = threading.Lock()
 
     def take_product(self) -> MatrixT:

@@ -189,7 +189,7 @@ def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
 
 @runs_on_host("linalg.isai")
 def isai(A: Any) -> DeviceOperator:
-    """Return an approximate inverse of a matrix in its own pattern, to precondition with. Computed on the host.
+    """Return an approximate inverse of a matrix in its own pattern, to precondition with. It is made on the host.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def isai(A: Any) -> DeviceOperator:
 
 @runs_on_host("linalg.block_jacobi")
 def block_jacobi(A: Any, block_size: int = 4) -> DeviceOperator:
-    """Return the block Jacobi preconditioner of a matrix: the inverses of the blocks on its diagonal. Computed on the host.
+    """Return the block Jacobi preconditioner of a matrix: the inverses of the blocks on its diagonal. It is made on the host.
 
     Parameters
     ----------
