@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,7 @@ def _allocate_entries(
     return values, indices
 
 
+@functools.lru_cache(maxsize=256)
 def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bool]:
     """Return the dtype in which an elementwise operator on two dtypes is computed, and whether it needs double precision."""
     dtype = np.result_type(a, b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import math
 import operator
 from typing import Any
@@ -93,7 +94,7 @@ class Sums(Matrix):
         ValueError, TypeError
             ``axis`` is no axis, ``out`` has another shape, a dtype is not supported, or ``like`` is neither array nor queue.
         """
-        along, sum_dtype = axis_of(axis), np.zeros(0, self.dtype).sum().dtype
+        along, sum_dtype = axis_of(axis), _numpy_sum_dtype(self.dtype)
         if along is None:
             # As in SciPy, duplicate entries are added up first, in the dtype of the matrix's values.
             data, _, indptr = canonical_parts(self, self.dtype)
@@ -186,6 +187,13 @@ class Sums(Matrix):
         data, indices, indptr = (copy_to_host(part, self.queue) for part in self.parts)
         is_nonzero = data != 0
         return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[is_nonzero], indices[is_nonzero]
+
+
+@functools.lru_cache(maxsize=32)
+def _numpy_sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of NumPy's sum of an array of a dtype."""
+    sum_dtype: np.dtype[Any] = np.zeros(0, dtype).sum().dtype
+    return sum_dtype
 
 
 def _check_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
