@@ -185,7 +185,7 @@ def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bo
 
 
 def _write(identity: str, refusals: dict[str, Refusal]) -> None:
-    """Replace the remembered refusals of kernels by a device's compiler, in this process and on disk."""
+    """Remember these refusals of kernels instead of the device's earlier ones, in this process and on disk."""
     _known[identity] = refusals
     cache.write(_key(identity), json.dumps({digest: asdict(refusal) for digest, refusal in refusals.items()}).encode())
 

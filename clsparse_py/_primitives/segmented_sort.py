@@ -349,7 +349,7 @@ def enqueue_by_length(
 
 
 def features_of(elements: Elements, n: int, n_segments: int) -> dict[str, float]:
-    """Return the features of a segmented sort, by which profiles choose its shape; the device is not asked."""
+    """Return the features of a segmented sort, by which profiles choose its kernels' `Shape`; the device is not asked."""
     return {
         "n": n,
         "segments": n_segments,
@@ -360,7 +360,7 @@ def features_of(elements: Elements, n: int, n_segments: int) -> dict[str, float]
 
 
 def _choose(device: Device, elements: Elements, n: int, n_segments: int) -> Shape:
-    """Return the shape of a segmented sort that the device's profile chooses."""
+    """Return the `Shape` of a segmented sort's kernels that the device's profile chooses."""
     return decide(device, "segmented_sort", "any", "shape", features_of(elements, n, n_segments), Shape.parse).value
 
 

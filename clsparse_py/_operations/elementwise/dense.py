@@ -33,7 +33,7 @@ __all__ = [
     "make_dense",
 ]
 
-#: Greatest work-group size of kernels that apply an operator to a sparse and a dense matrix, entry by entry.
+#: Greatest work-group size of kernels that apply an operator, entry by entry, to a dense matrix and a sparse or dense one.
 _WORK_GROUP = 128
 
 #: Rows and columns of the entries of a matrix.

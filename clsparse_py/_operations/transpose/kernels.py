@@ -107,7 +107,7 @@ class GatherChunked(Moving):
         return {**super().arguments(), "positions": not self.value_bytes}
 
 
-#: Loop that splits the (row, position) pairs of insert.mako into columns of the transposed and values.
+#: Loop that makes the transposed matrix's column indices and values from insert.mako's (row, position) pairs.
 UNPACK = declare_loop(
     "transpose/unpack",
     "The rows and values of the pairs of insert.mako.",
@@ -119,7 +119,7 @@ UNPACK = declare_loop(
 )
 
 
-#: Loop that splits the (row, position) pairs of insert.mako into columns of the transposed and positions of entries.
+#: Loop that splits insert.mako's (row, position) pairs into the transposed matrix's column indices and positions of entries.
 UNPACK_POSITIONS = declare_loop(
     "transpose/unpack:positions",
     "The rows and positions of the pairs of insert.mako.",

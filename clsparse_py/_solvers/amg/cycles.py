@@ -58,7 +58,7 @@ class _Room:
         self.sweeps.set_all(scalars.ravel())
 
     def follow_levels(self) -> bool:
-        """Take over the new values of a level's matrices; return False if bound commands would use former matrices still."""
+        """Copy the smoothers' coefficients and A's inverse diagonal anew; return False if commands would use former matrices."""
         current = self._level.A, self._level.P, self._level.R
         present = self.A, self.P, self.R
         if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
@@ -143,7 +143,7 @@ class Workspace:
         self._is_lent = False
 
     def follow_levels(self) -> bool:
-        """Take over new values of all multigrid levels' matrices; return False if the levels need another workspace for that."""
+        """Copy all levels' smoother coefficients and inverse diagonals anew; return False if commands would use former matrices."""
         followed = [room.follow_levels() for room in self._rooms]
         return self._is_plain and all(followed)
 

@@ -160,7 +160,7 @@ class Esc:
         return product.spare(entries) - 16 * (rows.n + 1)
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
-        """Return the rows of C cut into slices (adjacent rows) that fit in the workspace. Waits, but for all rows in one slice.
+        """Return rows cut into slices (adjacent rows) that fit in the workspace; waits unless one slice has all of C's rows.
 
         Raises
         ------
