@@ -107,7 +107,7 @@ SAME = declare_loop(
 def find_groups(
     limits: Thresholds, queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, Groups | None]:
-    """Find groups of a matrix's adjacent rows with the same columns, as a step of a plan's `Upgrade`; None if they save little."""
+    """Find groups of a matrix's adjacent rows with the same columns, as a step of an `Upgrade`; None if they save little."""
     chain = Chain(queue, indptr, indices)
     flags = chain.scratch(n_rows, np.uint8)
     enqueue_loop(chain, SAME, n_rows, (indptr.dtype.name,), indptr, indices, flags)

@@ -243,7 +243,7 @@ def _multiply(
     mask: Any,
     complement: bool,
 ) -> Any:
-    """Compute ``alpha * A @ x + beta * out`` for `spmv`: check the operands and multiply, or repeat a given plan's recorded call."""
+    """Compute ``alpha * A @ x + beta * out`` for `spmv`: check operands and multiply, or repeat a given plan's recorded call."""
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)

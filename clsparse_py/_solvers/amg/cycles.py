@@ -143,7 +143,7 @@ class Workspace:
         self._is_lent = False
 
     def follow_levels(self) -> bool:
-        """Copy all levels' smoother coefficients and inverse diagonals anew; return False if commands would use former matrices."""
+        """Copy all levels' smoother coefficients and inverse diagonals anew; return False if commands use former matrices."""
         followed = [room.follow_levels() for room in self._rooms]
         return self._is_plain and all(followed)
 
