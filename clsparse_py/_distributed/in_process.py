@@ -132,6 +132,7 @@ class ThreadCommunicator(Communicator):
     @property
     @override
     def queue(self) -> cl.CommandQueue:
+        """The command queue of the place that this rank's thread was given."""
         return self._place.queue
 
     def begin(self) -> None:
@@ -174,6 +175,7 @@ class ThreadCommunicator(Communicator):
 
     @override
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
+        """Send a copy of an object to each other rank's thread, and return the objects of all; see `Communicator.alltoall`."""
         # The sending rank copies its objects, as it may change them after the call of `alltoall`.
         copies = [entry if rank == self.rank else copy.deepcopy(entry) for rank, entry in enumerate(objects)]
         received: list[Any] = self._post(copies, note, lambda posts: [entry[self.rank] for entry in posts])
@@ -189,10 +191,12 @@ class ThreadCommunicator(Communicator):
     def exchange(
         self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
     ) -> Exchange:
+        """Return the exchange of buffers with neighbouring ranks' threads, as `Communicator.exchange` says."""
         return _ThreadExchange(self, self._hub, sends, receives, note)
 
     @override
     def fail(self, error: BaseException) -> None:
+        """Make all other ranks' threads raise a `RankError` when they next wait. Not collective."""
         self._is_lost = True
         self._hub.fail(self.rank, error)
 

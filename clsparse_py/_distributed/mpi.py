@@ -220,6 +220,7 @@ class MpiCommunicator(Communicator):
 
     @override
     def fail(self, error: BaseException) -> None:
+        """Make all other ranks raise a `RankError` when they next wait, by a message to each. Not collective."""
         self._lost = self._lost or f"rank {self.rank} failed: {describe_error(error)}"
         if not self._has_notified:
             self._notify_others(describe_error(error), has_ended=False)

@@ -237,6 +237,8 @@ class Hierarchy(Distributed, MultilevelSolver):
     def _check_options(
         self, cycle: Any, accel: Any, tol: Any, maxiter: Any, repeats: Any, has_residuals: bool
     ) -> tuple[Any, ...]:
+        """Return the options of the hierarchy's method `solve`, checked and equal on all ranks."""
+
         def read() -> tuple[Any, ...]:
             """Return the options of the hierarchy's method `solve`, checked as on one device."""
             return super(Hierarchy, self)._check_options(cycle, accel, tol, maxiter, repeats, has_residuals)

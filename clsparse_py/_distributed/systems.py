@@ -47,10 +47,12 @@ class DividedOperator(Distributed, DeviceOperator):
 
     @override
     def _matvec(self, x: Any) -> Any:
+        """Return the operator's product with a vector divided among ranks."""
         return self @ x
 
     @override
     def _matmat(self, x: Any) -> Any:
+        """Return the operator's product with a dense matrix divided among ranks."""
         return self @ x
 
     @collective

@@ -96,6 +96,7 @@ class Compact(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``values``: whether values are moved."""
         return {**super().arguments(), "values": self.value_bytes > 0}
 
 

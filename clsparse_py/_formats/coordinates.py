@@ -79,11 +79,13 @@ class Range(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``number``, the OpenCL type of the numbers."""
         return {**super().arguments(), "number": OPENCL_TYPES[self.dtype]}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(min(128, device.max_work_group), arithmetic.index)
 
 
@@ -108,6 +110,7 @@ class OfEntries(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``value_bytes``, which is 0 if no values are copied."""
         return {**super().arguments(), "value_bytes": self.value_bytes}
 
 
@@ -129,6 +132,7 @@ class EntryRows(OfEntries, OfPath):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "many" and "copies"."""
         yield "", cls.legal(device, arithmetic.index, True)
         yield "many", cls.legal(device, arithmetic.index, False)
         yield "copies", cls.legal(device, arithmetic.index, True, value_bytes=arithmetic.result.itemsize)
@@ -144,6 +148,7 @@ class EntryRowsChunked(OfEntries):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "copies"."""
         yield "", cls(1, arithmetic.index)
         yield "copies", cls(1, arithmetic.index, value_bytes=arithmetic.result.itemsize)
 

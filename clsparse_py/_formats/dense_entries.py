@@ -49,6 +49,7 @@ class Entries(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, the values' OpenCL type, and its kind."""
         dtype = np.dtype(self.dtype)
         value_arguments = {"number": OPENCL_TYPES[self.dtype], "is_complex": dtype.kind == "c", "fp64": needs_fp64(dtype)}
         return {**super().arguments(), **value_arguments}

@@ -55,6 +55,7 @@ class Convert(programs.Parameters):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(min(64, device.max_work_group), arithmetic.a, arithmetic.result.name)
 
 

@@ -119,6 +119,7 @@ class LoopKernel(Parameters):
     @property
     @override
     def template(self) -> str:
+        """The loop's name up to ":"."""
         return self.row.name.partition(":")[0]
 
     @property
@@ -137,11 +138,13 @@ class LoopKernel(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size, and the loop's declaration as ``row``."""
         return {"work_group": self.work_group, "row": self.row}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield an example record of each declared loop; the variant is the part of the loop's name after ":"."""
         group, moved_type = min(128, device.max_work_group), MOVED_TYPES[np.dtype(arithmetic.a).itemsize]
         real = np.zeros(0, arithmetic.a).real.dtype.name
         pair = "complex128" if real == "float64" else "complex64"

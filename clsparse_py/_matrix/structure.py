@@ -82,6 +82,7 @@ class OfNumbers(OfStructure):
     @classmethod
     @override
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        """Return an example record's usual fields, with the arithmetic's floating type as the dtype."""
         return {**super().usual(device, arithmetic), "dtype": arithmetic.floating}
 
 

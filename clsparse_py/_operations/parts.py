@@ -138,20 +138,23 @@ class Combine(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells lanes, columns and work-group, such as ``x4_c1_wg128``."""
         return f"x{self.lanes}_c{self.columns}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size, columns and lanes."""
         return {**self._common(), "columns": self.columns, "lanes": self.lanes}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of the kernel that adds pieces of cut rows for at most ``work_group`` work-items, or None."""
+        """Return the parameters of the kernel that adds pieces of cut rows for at most ``work_group`` items; None if it is 0."""
         return self._of(work_group) if work_group else None
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "few", "many" and "columns"."""
         yield "", cls.legal(device, arithmetic, False)
         yield "few", cls.legal(device, arithmetic, False, lanes=4)
         yield "many", cls.legal(device, arithmetic, False, 256, 256)

@@ -116,10 +116,12 @@ class Sampled(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells lanes, items, entries, loads and work-group."""
         return f"x{self.lanes}_n{self.items}_e{self.entries}_{self.loads}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: lanes, items, entries, loads, and the OpenCL types of values."""
         shape = {"lanes": self.lanes, "items": self.items, "entries": self.entries, "loads": self.loads}
         dtypes = {"a_value": self.arithmetic.a, "x_value": self.arithmetic.x, "t_value": self.arithmetic.result.name}
         types = {name: OPENCL_TYPES[dtype] for name, dtype in dtypes.items()}
@@ -135,6 +137,7 @@ class Sampled(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records by how values are loaded: "" (singly), "aligned" and "vectors"."""
         for loads in ("single", "aligned", "vectors"):
             yield loads.replace("single", ""), cls.legal(device, arithmetic, 64, loads)
 
@@ -184,10 +187,12 @@ class SampledByTeams(Sampled):
     @property
     @override
     def shape_name(self) -> str:
+        """`Sampled`'s part of the kernel's name, the dense rows' length, and "rows" if teams take rows."""
         return f"{super().shape_name}_k{self.inner}{'_rows' * self.by_rows}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `Sampled`, and the dense rows' length, ``by_rows`` and ``room``."""
         turn = self.work_group // self.lanes * self.entries
         room = max(self.noted // turn, 1) * turn
         return {**super().arguments(), "inner": self.inner, "by_rows": self.by_rows, "room": room}
@@ -202,6 +207,7 @@ class SampledByTeams(Sampled):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records, by entries and by "rows": for an arithmetic, unless its values lack vectors, and for float32."""
         # SDDMM's kernel by teams of lanes loads vectors, which complex numbers have none of: float32 stands for them.
         for types in (arithmetic, Arithmetic("float32", "float32", arithmetic.index)):
             for variant, by_rows in (("", False), ("rows", True)):
@@ -216,7 +222,7 @@ def vector_items(device: Device, result: np.dtype[Any]) -> int:
 
 
 def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
-    """Return whether rows of X and columns of Y begin at multiples of the vectors that a work-item of a GPU loads."""
+    """Return whether rows of X and columns of Y begin at multiples of a GPU work-item's loaded vectors; False on CPU devices."""
     if device.lanes_are_loops:
         return False
     items = vector_items(device, np.result_type(X.dtype, Y.dtype))

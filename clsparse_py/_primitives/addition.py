@@ -101,6 +101,7 @@ class Addition(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size alone."""
         return {"work_group": self.work_group}
 
 
@@ -140,6 +141,7 @@ class Tiles(Addition):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size, ``items`` and ``inclusive``."""
         return {**super().arguments(), "items": self.items, "inclusive": self.inclusive}
 
 

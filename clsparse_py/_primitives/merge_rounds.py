@@ -85,6 +85,7 @@ class MergeTiles(OfElements):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `OfElements`, a work-item's items, and the use of local memory."""
         wide = self.staged and self.elements.value_bytes == 16
         return {
             **OfElements.arguments(self),

@@ -120,6 +120,7 @@ class OfPath(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and the work-items and steps of the search for a tile's beginning."""
         searchers, steps = min(_SEARCHERS, self.work_group // 2), 1
         while searchers**steps <= 1 << (_FEW_BITS if self.few else _BITS[self.index]):
             steps += 1

@@ -96,6 +96,7 @@ class RadixCount(_OfPositions):
 
     @override
     def arguments(self) -> dict[str, object]:
+        """Return the template's arguments by name: fields, the OpenCL type of a word, and the loads in flight."""
         return {**super().arguments(), "word": OPENCL_TYPES[self.word], "unroll": 8}
 
 
@@ -131,6 +132,7 @@ class RadixStarts(Parameters):
 
     @override
     def arguments(self) -> dict[str, object]:
+        """Return the template's arguments: fields, counts that a work-item adds at a time, and whether indices have 64 bits."""
         return {**super().arguments(), "items": _COUNTS, "wide": _is_wide(self.index)}
 
 
@@ -268,6 +270,7 @@ class RadixScatter(RanksTiles):
 
     @override
     def arguments(self) -> dict[str, object]:
+        """Return the template's arguments by name: fields, and the sizes, parts and types by which a tile's entries are moved."""
         return {
             **super().arguments(),
             "word": OPENCL_TYPES[self.word],
@@ -304,11 +307,13 @@ class RadixChunkCount(_OfPositions):
 
     @override
     def arguments(self) -> dict[str, object]:
+        """Return the template's arguments by name: fields, and ``word``, the OpenCL type of a word."""
         return {**super().arguments(), "word": OPENCL_TYPES[self.word]}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(1, arithmetic.index, arithmetic.index)
 
 
@@ -374,6 +379,7 @@ class RadixChunkScatter(_OfPositions):
 
     @override
     def arguments(self) -> dict[str, object]:
+        """Return the template's arguments by name: types, the source, which pass it is, and the prefetch distance in entries."""
         return {
             "work_group": self.work_group,
             "word": OPENCL_TYPES[self.word],
@@ -389,6 +395,7 @@ class RadixChunkScatter(_OfPositions):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "highest", "listed" and "words"."""
         types, value_bytes = 3 * (arithmetic.index,), arithmetic.result.itemsize
         rows = cls(1, *types, source="rows", last=True, value_bytes=value_bytes, positions=False, pointers=False, far=True)
         yield "", rows

@@ -63,6 +63,7 @@ class OfEntries(Addition):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: the work-group's size, and ``runs``: whether runs of equal keys are counted."""
         return {**super().arguments(), "runs": self.runs}
 
 
@@ -92,11 +93,13 @@ class TileSums(OfEntries):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `OfEntries`, ``tile``, and whether a scan is by key."""
         return {**super().arguments(), "tile": self.tile, "by_key": self.by_key}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the records of tile sums that belong to `ScanTiles`' examples "", "runs" and "by_key"."""
         for variant, record in ScanTiles.examples(device, arithmetic):
             if variant in ("", "runs", "by_key") and isinstance(record, ScanTiles):
                 yield variant, record.sums
@@ -173,11 +176,13 @@ class ScanTiles(Tiles, OfEntries):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `Tiles` and `OfEntries`, and the scan's modes."""
         return {**super().arguments(), "carried": self.carried, "by_key": self.by_key, "adds": self.adds}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "carried", "adds", "runs" and "by_key"."""
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
         tiles = cls.legal(device, *types, inclusive=False)
         yield "", tiles
@@ -213,11 +218,13 @@ class ScanChunks(OfEntries):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `OfEntries`, the step, and whether the scan is inclusive."""
         return {**super().arguments(), "step": self.step, "inclusive": self.inclusive}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "sums" and "runs"."""
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
         index, serial = arithmetic.index, device.portability.at_most(1)
         yield "", cls(1, *types, serial, False, "scan", False)

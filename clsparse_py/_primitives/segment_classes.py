@@ -102,6 +102,7 @@ class SegmentClasses(OfRuns):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `OfRuns`, the step, the classes, and where counts and lists stand."""
         shape = {"step": self.step, "bins": self.bins, "n_classes": self.n_classes, "n_rows": self.n_rows}
         shape |= {"totals": self.totals, "maxima": tuple(maximum for maximum in _MAXIMA if maximum in self.totals)}
         plan = {"lists_at": self.lists_at, "groups_at": self.groups_at, "teams": self.teams, "first_bins": self.first_bins}
@@ -180,7 +181,7 @@ class Inspection:
 def inspect_segments(
     chain: Chain, segments: Segments, n: int, shape: Shape, runs: Runs, teams: tuple[int, ...] = ()
 ) -> Inspection:
-    """Enqueue the grouping of segments by length, and return the lists of segments and their numbers. Kernels trust no pointer.
+    """Enqueue the grouping of segments by length; return the lists of segments and the counts. Kernels trust no pointer.
 
     Parameters
     ----------

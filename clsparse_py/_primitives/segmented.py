@@ -51,6 +51,7 @@ class CutSegments(OfStructure):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         tiles = SegmentedTiles.usual_on(device, arithmetic)
         yield "", cls(tiles.work_group, tiles.index)
 
@@ -117,6 +118,7 @@ class SegmentedTiles(Tiles, OfSegments):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "exclusive"."""
         tiles = cls.usual_on(device, arithmetic)
         yield "", tiles
         yield "exclusive", replace(tiles, inclusive=False)
@@ -132,6 +134,7 @@ class SegmentedTails(OfSegments):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         tiles = SegmentedTiles.usual_on(device, arithmetic)
         yield "", cls(tiles.work_group, tiles.source, tiles.target, tiles.portability, tiles.index)
 
@@ -199,12 +202,14 @@ class SegmentSums(OfSegments):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size, the step, and lanes and items of a segment."""
         sizes = {"whole": self.whole, "items": self.items, "step": self.step, "lanes": self.lanes, "unroll": self.unroll}
         return {**super().arguments(), **sizes}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "whole" and "maximum"."""
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
         sums = cls.legal(device, *types, arithmetic.index, uncut=False)
         yield "", sums
@@ -228,6 +233,7 @@ class AddPartials(Addition):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         dtype, total = arithmetic.result, sum_dtype(arithmetic.result)
         yield "", cls.of(device, SegmentSums.legal(device, dtype.name, total.name, arithmetic.index, uncut=False))
 
@@ -259,11 +265,13 @@ class SegmentedChunks(OfSegments):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size, the step, and whether the scan is inclusive."""
         return {**super().arguments(), "step": self.step, "inclusive": self.inclusive}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "add", "tails", "scan" and "maximum"."""
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
         chunks = cls(1, *types, device.portability.at_most(1), arithmetic.index, "sum", True)
         yield "", chunks

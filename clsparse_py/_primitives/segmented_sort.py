@@ -123,6 +123,7 @@ class SortNetwork(OfElements):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: those of `OfElements`, lengths, lanes and registers, types and local memory."""
         signed = {"int32": "0x80000000u", "int64": "0x8000000000000000ul"}
         return {
             **super().arguments(),
@@ -183,6 +184,7 @@ class MergeSerial(OfElements):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `OfElements`, ``ranges``, whether runs are given, and the block."""
         own_arguments = {"ranges": self.ranges, "given_runs": self.given_runs, "block": self.block}
         return {**super().arguments(), **own_arguments}
 

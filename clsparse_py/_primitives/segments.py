@@ -271,6 +271,7 @@ class OfRuns(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size, whether runs are given, and the tile."""
         return {"work_group": self.work_group, "has_runs": self.runs.given, "tile": self.runs.tile}
 
 
@@ -297,6 +298,7 @@ class OfElements(OfRuns):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `OfRuns`, and ``value_bytes``, 0 without values."""
         return {**OfRuns.arguments(self), "value_bytes": self.elements.value_bytes}
 
 

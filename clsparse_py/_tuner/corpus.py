@@ -276,13 +276,13 @@ def _poisson(rng: np.random.Generator, n: int, mean: float) -> _Array:
 
 
 def _lognormal(rng: np.random.Generator, n: int, mean: float, *, variation: float) -> _Array:
-    """Return n row lengths for a generated matrix, of a lognormal distribution with a coefficient of variation."""
+    """Return n row lengths for a generated matrix, lognormally distributed with ``variation`` as the coefficient of variation."""
     spread = np.log1p(variation**2)
     return rng.lognormal(np.log(mean) - spread / 2, np.sqrt(spread), n)
 
 
 def _pareto(rng: np.random.Generator, n: int, mean: float, *, exponent: float) -> _Array:
-    """Return n row lengths for a generated matrix, of a Pareto distribution, whose density falls with an exponent."""
+    """Return n row lengths for a generated matrix, of a Pareto distribution: the density at x falls as x to ``-exponent``."""
     lengths = (1 - rng.random(n)) ** (-1 / (exponent - 1))
     return np.asarray(lengths * (mean / lengths.mean()))
 

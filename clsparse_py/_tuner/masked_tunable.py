@@ -93,7 +93,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the names of a masked product's accumulators for a device: tables of columns take too much memory on a GPU."""
+        """Return the labels of a masked product's accumulators to measure: tables of columns ("chunked:places") on CPUs only."""
         teams = tuple(label for label in LABELS if takes_teams(device) and parse(label).window)
         return (*teams, *(("chunked:places",) if device.lanes_are_loops else ()), "chunked:search")
 

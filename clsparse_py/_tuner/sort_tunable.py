@@ -132,6 +132,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def parse(self, question: str, label: str) -> Shape:
+        """Return the `Shape` of a segmented sort's kernels that a label names."""
         return Shape.parse(label)
 
     @override

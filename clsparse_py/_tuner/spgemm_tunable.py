@@ -39,7 +39,8 @@ __all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
 _MERGED = 1 << 16
 #: Most intermediate products of a row that a single work-item merges, in the SpGEMM strategies to measure.
 _ALONE = 1 << 10
-#: SpGEMM strategies to measure, with entries of A's rows to merge at most; True: where a compute unit holds several work-items.
+#: SpGEMM strategies to measure, each with the greatest lengths of A's rows that the method in place of "{}" merges (0: no such
+#: method); True: where a compute unit holds several work-items.
 _METHODS = {
     True: (
         ("reg-sort dense-span {} esc", (256, 0, 64)),

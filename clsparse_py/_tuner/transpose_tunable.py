@@ -81,6 +81,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
     @override
     def parse(self, question: str, label: str) -> Strategy:
+        """Return the strategy of a transposition that a label names."""
         return parse(label)
 
     @override

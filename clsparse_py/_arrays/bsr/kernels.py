@@ -115,12 +115,14 @@ class ProductChunked(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, vector operations, and the vectors that hold a block's values."""
         vectors = split_into_vectors(self.arithmetic, self.rows * self.columns)
         return {**super().arguments(), **self._of_vectors(), "vectors": vectors}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls.legal(device, replace(arithmetic, semiring="plus_times"), 3, 3)
 
 
@@ -156,6 +158,7 @@ class Product(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: fields, and ``teams``, the rows of blocks that a work-group multiplies at once."""
         return {**super().arguments(), "teams": self.work_group // (self.rows * self.columns * self.slices)}
 
     @override
@@ -167,6 +170,7 @@ class Product(_OfBlocks):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls.legal(device, replace(arithmetic, semiring="plus_times"), 3, 3, 4)
 
 
@@ -199,11 +203,13 @@ class Columns(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields of the record, and the types and operations of vectors."""
         return {**super().arguments(), **self._of_vectors()}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "strided"."""
         usual = replace(arithmetic, semiring="plus_times")
         for variant, adjacent in (("", True), ("strided", False)):
             yield variant, cls.legal(device, usual, 3, 3, 8, adjacent)
@@ -239,6 +245,7 @@ class Multiply(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: fields, vector operations, and the vectors that hold ``wide`` adjacent values."""
         return {**super().arguments(), **self._of_vectors(), "vectors": split_into_vectors(self.arithmetic, self.wide)}
 
     @override
@@ -250,6 +257,7 @@ class Multiply(_OfBlocks):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls.legal(device, replace(arithmetic, semiring="plus_times"), 3, 3, 3, 5.0)
 
 
@@ -309,11 +317,13 @@ class Gather(WithValues):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``at_once``, the number of blocks that a work-group moves."""
         return {**super().arguments(), "at_once": BLOCKS_PER_GROUP}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records: "", and one for each way to move blocks or single entries."""
         usual = {**cls.usual(device, arithmetic), "work_group": min(64, device.max_work_group)}
         yield "", cls(**usual, way="moved", entries=False)
         for way in ("moved", "transposed", "summed"):

@@ -61,11 +61,13 @@ class BlockAlone(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``items``, the entries that a work-item copies at a time."""
         return {**super().arguments(), "items": _ITEMS}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.result.itemsize)
 
 
@@ -79,6 +81,7 @@ class BlockEntries(Moving):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(work_group_of(device), arithmetic.index, arithmetic.result.itemsize)
 
 

@@ -33,6 +33,7 @@ class Diagonals(Moving):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.result.itemsize)
 
 

@@ -58,6 +58,7 @@ class Kron(OfStructure):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "coordinates"."""
         for variant, coordinates in (("", False), ("coordinates", True)):
             yield variant, cls(work_group_of(device), arithmetic.index, arithmetic.a, arithmetic.x, coordinates)
 

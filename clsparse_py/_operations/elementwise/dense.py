@@ -50,6 +50,7 @@ class DensePair(Values):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(min(128, device.max_work_group), arithmetic.a, arithmetic.a, "bool", "lt")
 
 
@@ -107,6 +108,7 @@ class Outer(AtEntries):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "column"."""
         types = arithmetic.index, arithmetic.a, arithmetic.x
         for variant, result, of_row in (("", arithmetic.index, True), ("column", "int64", False)):
             yield variant, cls(min(128, device.max_work_group), *types, "multiply", result, of_row)

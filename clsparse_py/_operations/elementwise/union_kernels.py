@@ -98,6 +98,7 @@ class Union(_OfTwo):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``is_kept``, the expression for whether a result is kept."""
         return {**super().arguments(), "is_kept": self.is_kept}
 
 
@@ -153,6 +154,7 @@ class _Marking(_OfTiles):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``is_kept``, the test of results that are kept."""
         return {**super().arguments(), "step": self.step, "is_kept": self.is_kept}
 
     @classmethod
@@ -195,6 +197,7 @@ class UnionMarks(_Marking):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "few"."""
         types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
         for variant, few in (("", False), ("few", True)):
             yield variant, cls.legal(device, *types, few=few)
@@ -218,6 +221,7 @@ class UnionAtOnce(_Marking):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
         yield "", cls.legal(device, *types, work_group=512, span=8)
 
@@ -257,6 +261,7 @@ class UnionWrite(_OfTiles):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "few"."""
         types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
         for variant, few in (("", False), ("few", True)):
             yield variant, cls.of(UnionMarks.legal(device, *types, few=few))

@@ -68,11 +68,13 @@ class Values(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``scalar``: whether the operation takes two values."""
         return {**super().arguments(), "scalar": self.operation in BINARY}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records: "" (multiply), "power", "positive", "absolute", and each function that the values' type has."""
         group, a = min(128, device.max_work_group), arithmetic.a
         yield "", cls(group, a, a, a, "multiply")
         yield "power", cls(group, a, *2 * (a if a != "bool" else "int8",), "power")
@@ -93,6 +95,7 @@ class Dense(Values):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(min(128, device.max_work_group), *3 * (arithmetic.a,), "positive")
 
 
@@ -127,6 +130,7 @@ class Scatter(OfStructure):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.a, arithmetic.a, "plus")
 
 

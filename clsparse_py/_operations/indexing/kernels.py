@@ -45,6 +45,7 @@ class Positions(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: fields, and the OpenCL type of listed numbers and whether that type is signed."""
         is_signed = np.dtype(self.listed_type).kind == "i"
         return {**super().arguments(), "listed_type": OPENCL_TYPES[self.listed_type], "is_signed": is_signed}
 
@@ -58,6 +59,7 @@ class Lengths(Positions):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `Positions`, and rows looked up at a time."""
         return {**super().arguments(), "items": _AT_A_TIME}
 
 
@@ -131,6 +133,7 @@ class RowsChunked(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, with ``listed_type`` as OpenCL's type, "" if no rows are listed."""
         return {**super().arguments(), "listed_type": OPENCL_TYPES[self.listed_type] if self.listed_type else ""}
 
 
@@ -152,6 +155,7 @@ class Rows(RowsChunked, OfPath):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "masked"."""
         for variant, listed_type in (("", "int64"), ("masked", "")):
             yield variant, cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, listed_type, True)
 
@@ -186,11 +190,13 @@ class RowsAtOnce(RowsChunked):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `RowsChunked`, and whether the type of listed rows is signed."""
         return {**super().arguments(), "is_signed": np.dtype(self.listed_type).kind == "i"}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, "int64")
 
 
@@ -220,11 +226,13 @@ class Columns(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, with ``place`` as OpenCL's type."""
         return {**super().arguments(), "place": OPENCL_TYPES[self.place]}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records: "" and one for each phase ("count", "fill") and kind of columns (spaced, "listed", "mapped")."""
         usual = {**cls.usual(device, arithmetic), "place": arithmetic.index}
         yield "", cls(**usual, phase="fill", listed=False)
         for phase in ("count", "fill"):
@@ -242,11 +250,13 @@ class ColumnsChunked(Columns):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `Columns` but for ``mapped``."""
         return {name: value for name, value in super().arguments().items() if name != "mapped"}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the example records of `Columns` without mapped columns, for work-groups of one work-item."""
         for variant, record in super().examples(device, arithmetic):
             if "mapped" not in variant:
                 yield variant, replace(record, work_group=1)

@@ -112,7 +112,7 @@ def take_listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) ->
 
 
 def take_marked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
-    """Return the rows of a matrix that a mask of booleans on the device selects; None for 2^31 rows or entries, and for no row.
+    """Return the rows of a matrix that a device mask of booleans selects; None if A has no row, or 2^31 rows or entries or more.
 
     Waits for the device once, for the numbers of rows and entries.
 

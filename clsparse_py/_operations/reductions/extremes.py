@@ -69,6 +69,7 @@ class RowExtremes(_OfExtremes):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``is_kept``, the expression for whether a value is not zero."""
         is_complex = np.dtype(self.dtype).kind == "c"
         return {**super().arguments(), "is_kept": "value.x != 0 || value.y != 0" if is_complex else "value != 0"}
 
@@ -96,6 +97,7 @@ class ExtremeColumns(_OfExtremes):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: fields, and ``same``, the expression for whether values are equal or both NaN."""
         kind = np.dtype(self.dtype).kind
         # A value equals the extreme (largest or smallest) value also if both are NaN.
         equality = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
@@ -111,6 +113,7 @@ class ExtremePlaces(_OfExtremes):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and the expressions ``beyond`` and ``is_zero``."""
         sign = ">" if self.operation == "maximum" else "<"
         if np.dtype(self.dtype).kind == "c":
             terms = {"beyond": f"(a.x {sign} b.x || (a.x == b.x && a.y {sign} b.y))", "is_zero": "all(a == b)"}
@@ -144,7 +147,7 @@ class Extremes(Matrix):
 
     @of_extreme
     def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the largest value of the matrix, or of each column (axis 0) or row (axis 1); NaN if there is one.
+        """Return the largest value of the matrix, or of each column (axis 0) or row (axis 1); NaN if a value is NaN.
 
         Parameters
         ----------

@@ -143,7 +143,7 @@ class Speculation(NamedTuple):
 
 
 def speculation_for(kind: Kind, features: Features) -> Speculation | None:
-    """Return the speculation that one accumulator holds all rows of a product, which spares the analysis; None for an analysis.
+    """Return the speculation that one accumulator holds all rows of a product, which spares the analysis; None to analyse rows.
 
     Means and the facts of the structures decide. Uniform rows are merged if many columns of A are neighbours, as their rows of B
     are likely to have columns in common. Rows count as uniform, too, if the device holds the teams of all rows at a time.
@@ -171,7 +171,7 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
 
 
 def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
-    """Return the longest row of A that one work-item merges; 0 if A's longest takes too many comparisons of entries of B."""
+    """Return the most entries of a row of A that one work-item merges; 0 if the longest takes too many comparisons."""
     if is_light(limits, longest, mean_row_of_b):
         return max_item_length(limits)
     return limits.max_item_length if near else 0

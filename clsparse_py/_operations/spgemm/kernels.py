@@ -74,10 +74,12 @@ class Analysis(OfStructure):
     @property
     @override
     def lane_width(self) -> int:
+        """The width of the exchange between lanes, by the device's portability; 1 if a work-item takes a row."""
         return self.portability.lane_width if self.lanes > 1 else 1
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and the numbers of products and rows in a sample."""
         return {**super().arguments(), "sampled": self.SAMPLED, "rows_of_sample": self.ROWS_OF_SAMPLE}
 
     @override
@@ -92,6 +94,7 @@ class Analysis(OfStructure):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "lanes"."""
         group, serial = min(128, device.max_work_group), device.portability.at_most(1)
         yield "", cls(group, arithmetic.index, 1, 0, serial)
         lanes = cls(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
@@ -233,6 +236,7 @@ class OfProduct(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size and other fields that are no types."""
         return {"work_group": self.work_group, **self.own}
 
     @classmethod
@@ -307,6 +311,7 @@ class RowKernel(OfLanes, OfListed):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `OfProduct`, lanes and teams, and whether a phase is the kernel's."""
         return {
             **super().arguments(),
             "lanes": self.lanes,

@@ -142,7 +142,7 @@ def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
 
 
 def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) -> None:
-    """Refuse to write values of dtype ``t`` into a matrix of dtype ``c`` by ``accum`` if values are not cast safely."""
+    """Refuse to write values of dtype ``t`` into a matrix of dtype ``c`` by ``accum`` if "same_kind" does not cast them."""
     common = c if accum is None else np.result_type(c, t)
     if not np.can_cast(common, c, "same_kind") or not np.can_cast(t, c, "same_kind"):
         raise TypeError(f"out: has dtype {c}, to which the product's {t} is not cast")

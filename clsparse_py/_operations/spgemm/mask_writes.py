@@ -110,11 +110,13 @@ class Accumulate(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size and the phase."""
         return {"work_group": self.work_group, "phase": self.phase}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "new", "values" and "rows"."""
         types = arithmetic.index, arithmetic.a, arithmetic.a
         for variant, phase in (("", "old"), ("new", "new"), ("values", "values"), ("rows", "rows")):
             yield variant, cls(min(128, device.max_work_group), *types, "plus", phase)
@@ -226,6 +228,7 @@ class MaskedEntries(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``tile``, the number of entries that a work-item counts."""
         return {**super().arguments(), "tile": _TILE}
 
 
@@ -248,7 +251,7 @@ class Marked(NamedTuple):
 
 
 def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Marked:
-    """Return the positions of a matrix's marked entries; ``marks``: a byte for each entry, 1 if marked. Waits for the device."""
+    """Return the positions of a matrix's marked entries, or of the others if fewer; ``marks``: a byte an entry. Waits."""
     n, n_tiles = marks.size, -(-marks.size // _TILE)
     chain = Chain(queue, marks)
     (counting, record), (listing, _) = (chain.build(_marked_record(chain, index, phase)) for phase in ("count", "list"))

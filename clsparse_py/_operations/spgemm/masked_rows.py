@@ -178,6 +178,7 @@ class MaskedTeam(_OfMask):
     @property
     @override
     def lane_width(self) -> int:
+        """The number of lanes of a team, which exchange values."""
         return self.lanes
 
     @override
@@ -189,6 +190,7 @@ class MaskedTeam(_OfMask):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: lanes, teams of a work-group, window and slots, and whether values are counts."""
         return {
             "work_group": self.work_group,
             "lanes": self.lanes,
@@ -201,6 +203,7 @@ class MaskedTeam(_OfMask):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "counted"."""
         yield "", cls.legal(device, replace(arithmetic, x=arithmetic.a))
         yield "counted", cls.legal(device, Arithmetic("int32", "int32", arithmetic.index, "plus_pair"))
 
@@ -244,11 +247,13 @@ class MaskedChunked(_OfMask):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: ``places``, ``counted``, and ``searched``, the longest row of B that is walked."""
         return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _MAX_WALKED}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "search" and "counted"."""
         yield "", cls.legal(replace(arithmetic, x=arithmetic.a), places=True)
         yield "search", cls.legal(replace(arithmetic, x=arithmetic.a), places=False)
         yield "counted", cls.legal(Arithmetic("int32", "int32", arithmetic.index, "plus_pair"), places=True)

@@ -60,12 +60,14 @@ class OneLaunch(OfLanes):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `OfProduct`, and ``lanes``, the work-items of a row."""
         lanes = 1 if self.work_group % self.LANES else self.LANES
         return {**super().arguments(), "lanes": lanes}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls.legal(device, KernelTypes.of_same(arithmetic))
 
 

@@ -61,6 +61,7 @@ class ListKernel(OfProduct):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "near", "lengths", "places" and "tiles"."""
         group, types = min(128, device.max_work_group), KernelTypes.of_same(arithmetic).of("values")
         yield "", cls(group, types, "factors", place="uint")
         yield "near", cls(group, types, "factors", place="ushort")
@@ -103,6 +104,7 @@ class ListedProducts(OfProduct):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "near"."""
         group, types = min(128, device.max_work_group), KernelTypes.of_same(arithmetic).of("values")
         yield "", cls(group, types, 8, "uint")
         yield "near", cls(group, types, 4, "ushort")
@@ -131,7 +133,7 @@ class ProductList:
 
 
 def first_list_call(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
-    """Return the number of the plan's call that begins to make the list of intermediate products; None for no list.
+    """Return the number of the plan's call that begins to make the list of intermediate products; None if no call does.
 
     There is no list if most rows are merged by a work-item each, or have a sum for each column that they span, as such kernels
     read B's rows side by side; nor if memory is missing for it.

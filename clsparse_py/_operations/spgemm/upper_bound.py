@@ -40,6 +40,7 @@ class Compaction(OfProduct):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `OfProduct`, and the entries of a tile and of a work-item."""
         return {**super().arguments(), "tile": self.tile, "items": self.ITEMS}
 
 

@@ -155,7 +155,7 @@ def spmm(
 def _multiply(
     A: Matrix, X: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring, plan: SpmmPlan | None, work_group: int | None
 ) -> Any:
-    """Return the product ``A @ X`` of `spmm` after checks of the operands, where the latest product is not repeated."""
+    """Return the product ``A @ X`` of `spmm`, after checks of the operands, if `spmm` repeats no recorded call."""
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:

@@ -118,6 +118,7 @@ class Parts(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells lanes, vectors, unrolling, work-group, staging, order and rows."""
         staged = "_staged" if self.staged else ""
         order = "_outer" if self.outer else ""
         vector = f"c{self.vectors}_w{self.width}{'a' if self.aligned and self.width > 1 else ''}"
@@ -126,6 +127,7 @@ class Parts(ProductKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the shape's fields, the values' OpenCL type, and the vectors' operations."""
         add, multiply = self.arithmetic.vector_operations or ("", "")
         names = "lanes", "vectors", "width", "aligned", "unroll", "outer", "staged", "rows", "exact"
         operations = {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
@@ -133,7 +135,7 @@ class Parts(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of SpMM's kernel for at most ``work_group`` work-items, a power of two; None for none."""
+        """Return the parameters of SpMM's kernel for at most ``work_group`` work-items, a power of two; None if that is 0."""
         if work_group < 1:
             return None
         work_group = power_of_two_at_most(work_group)
@@ -143,6 +145,7 @@ class Parts(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records by the number of columns of X, then of kernels by rows: "rows" and "together"."""
         layouts = (2, Layout(False, 1)), (3, Layout(True, 1)), (4, Layout(True, 4)), (128, Layout(True, 16))
         for columns, layout in layouts:
             shape = choose(device, arithmetic, columns, Pattern(1, 1, 1), layout)[0]
@@ -195,14 +198,16 @@ class Pack(programs.Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size, rows and columns."""
         return {"work_group": self.work_group, "rows": self.rows, "columns": self.columns}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of the kernel that copies X for at most ``work_group`` work-items; None for none."""
+        """Return the parameters of the kernel that copies X for at most ``work_group`` work-items; None if that is 0."""
         return replace(self, work_group=power_of_two_at_most(work_group)) if work_group else None
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls.legal(device, name_of(np.dtype(arithmetic.x)), 32)

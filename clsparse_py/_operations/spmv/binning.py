@@ -115,6 +115,7 @@ class Binning(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``n_bins``, the number of classes of rows by size."""
         return {**super().arguments(), "n_bins": N_BINS}
 
 

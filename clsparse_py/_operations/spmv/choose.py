@@ -280,7 +280,7 @@ def choose(
 
 
 def _repeat_for_bins(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
-    """Return the kernels of all bins of a binning scheme where the caller named one SpMV kernel for all rows."""
+    """Return the kernels of all bins of a binning scheme if the caller named one SpMV kernel: that kernel for each bin."""
     if scheme.name == "single":
         return ((named_kernel,),)
     if named_kernel.name in BALANCED:

@@ -120,7 +120,7 @@ class Composer:
         return total
 
     def _nearest(self, granularity: int, row_class: int) -> tuple[str, float] | None:
-        """Return the fastest SpMV kernel's label for a class of bins at the nearest granularity, and seconds/entry; or None."""
+        """Return a bin class's fastest kernel at the nearest granularity, and its seconds an entry or row; None if unmeasured."""
         granularities = [other for other, number in self.best if number == row_class]
         if not granularities:
             return None

@@ -92,17 +92,19 @@ class Subvector(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells lanes, work-group, unrolling and binned rows."""
         return f"x{self.lanes}_wg{self.work_group}_u{self.unroll}{'_binned' if self.binned else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: lanes, unrolling, bins, whether lanes need local memory, and the positions' type."""
         needs_box = self.lanes > self.lane_width
         own_arguments = {"lanes": self.lanes, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
         return {**self._common(), **own_arguments, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of the SpMV kernel of whole rows for a smaller work-group and lane width, or None."""
+        """Return the parameters of the SpMV kernel of whole rows for a smaller work-group and lane width; None for 0 items."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, power_of_two_at_most(work_group))
@@ -112,6 +114,7 @@ class Subvector(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "binned"."""
         yield "", cls.legal(device, arithmetic, False, lanes=8, work_group=_default_work_group(device), unroll=4, binned=False)
         yield "binned", cls.legal(device, arithmetic, False, lanes=128, work_group=256, unroll=2, binned=True)
 
@@ -135,16 +138,18 @@ class VectorLong(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells work-group and unrolling."""
         return f"wg{self.work_group}_u{self.unroll}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: unrolling, whether lanes need local memory, and the type of positions of entries."""
         own_arguments = {"unroll": self.unroll, "needs_box": self.work_group > self.lane_width}
         return {**self._common(), **own_arguments, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of the SpMV kernel "vector_long" for a smaller work-group and lane width, or None."""
+        """Return the parameters of the SpMV kernel "vector_long" for a smaller work-group and lane width; None for 0 items."""
         if work_group < 1:
             return None
         return replace(self, work_group=power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
@@ -152,6 +157,7 @@ class VectorLong(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls.legal(device, arithmetic, False, _default_work_group(device), 4)
 
 
@@ -182,7 +188,7 @@ class _Staging(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of a kernel that stages entries of A for a smaller work-group and lane width, or None."""
+        """Return the parameters of a kernel that stages A's entries for a smaller work-group and lane width; None for 0 items."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
@@ -241,16 +247,19 @@ class Adaptive(_Staging):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells parts, work-group, items, short rows and lanes."""
         return f"{self.parts}_wg{self.work_group}_n{self.items}_s{self.short_row}_x{self.lanes}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: parts, items, short rows, lanes, local memory, and the type of positions."""
         own_arguments = {"parts": self.parts, "items": self.items, "short_row": self.short_row, "lanes": self.lanes}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "staged", "rests" and "even"."""
         yield "", cls.legal(device, arithmetic, False, 128, 5)
         for parts in ("staged", "rests", "even"):
             yield parts, cls.legal(device, arithmetic, False, 256, 2, parts)
@@ -302,16 +311,19 @@ class Streamed(_Staging):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells lanes, work-group, items and narrow indices."""
         return f"x{self.lanes}_wg{self.work_group}_n{self.items}{'_narrow' if self.narrow else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: items, lanes, rows, narrow indices, local memory, and the type of positions."""
         own_arguments = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "narrow"."""
         narrow = cls.legal(device, arithmetic, False, _default_work_group(device), 4)
         yield "", narrow.wide
         yield "narrow", narrow
@@ -364,15 +376,18 @@ class Merge(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells work-group and items."""
         return f"wg{self.work_group}_n{self.items}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size, and ``items``."""
         return {**self._common(), "items": self.items}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls.legal(device, arithmetic, False, _default_work_group(device), 4)
 
 
@@ -466,11 +481,13 @@ class Chunked(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells vectors, prefetch distance, work-group, empty rows and narrow indices."""
         marks = "_empty" * self.empty + "_narrow" * self.narrow
         return f"{self.vectors}_a{self.ahead}_wg{self.work_group}{marks}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: lengths of rows for sums and vectors, prefetch distances, types and operations."""
         add, multiply = self.arithmetic.vector_operations or ("", "")
         size = self.arithmetic.result.itemsize
         vectors_from = {} if self.vectors == "none" else self.VECTORS_FROM
@@ -500,6 +517,7 @@ class Chunked(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records, with vectors for all rows or sums alone ("sums"), with or without empty rows, narrow or not."""
         legal = cls.legal(device, arithmetic, False, 1)
         yield "", legal
         for prefix, record in (("", legal), ("sums_", replace(legal, vectors="none"))):
@@ -547,12 +565,14 @@ class CountFeatures(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, the index type, and the number of classes of rows."""
         own_arguments = {"index": self.index, "n_classes": self.n_classes}
         return {**OfStructure.arguments(self), **own_arguments}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(1 if device.lanes_are_loops else min(128, device.max_work_group), arithmetic.index)
 
 

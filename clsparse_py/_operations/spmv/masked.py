@@ -56,10 +56,12 @@ class MaskedRows(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
+        """The part of the kernel's name that tells lanes and work-group."""
         return f"x{self.lanes}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the work-group's size, and ``lanes``, the work-items of a row."""
         return {**self._common(), "lanes": self.lanes}
 
     @override
@@ -72,6 +74,7 @@ class MaskedRows(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls.legal(device, arithmetic, 8)
 
 

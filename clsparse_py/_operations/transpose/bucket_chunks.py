@@ -51,6 +51,7 @@ class Nearness(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: fields, and the number of samples, the window and the distance of near columns."""
         return {**super().arguments(), "samples": self.SAMPLES, "window": self.WINDOW, "distance": self.DISTANCE}
 
 
@@ -72,6 +73,7 @@ class BucketFinish(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``ahead``, the prefetch distance in entries."""
         return {**super().arguments(), "ahead": AHEAD}
 
     @property

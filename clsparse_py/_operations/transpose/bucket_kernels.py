@@ -46,6 +46,7 @@ class _OfDigits(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``unroll``, the loads of entries in flight at a time."""
         return {**super().arguments(), "unroll": _UNROLL}
 
 
@@ -65,6 +66,7 @@ class BucketCount(_OfDigits):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: those of `_OfDigits`, and ``row_unroll``, the loads of row pointers in flight."""
         return {**super().arguments(), "row_unroll": _ROW_UNROLL}
 
 
@@ -81,6 +83,7 @@ class BucketStarts(_OfDigits):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `_OfDigits`, and the columns and segments of a work-group."""
         return {**super().arguments(), "columns": self.columns, "segments": self.work_group // self.columns}
 
 
@@ -206,6 +209,7 @@ class _Ranking(RanksTiles, Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and the sizes, parts and types by which a tile's entries are moved."""
         return {
             **super().arguments(),
             "tile": self.tile,
@@ -258,6 +262,7 @@ class BucketMove(_Ranking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `_Ranking`, whether positions are moved, and how rows are read."""
         return {
             **super().arguments(),
             "positions": not self.value_bytes,
@@ -274,5 +279,6 @@ class BucketOrder(_Ranking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: those of `_Ranking`, the parts of rows, and whether teams may skip the ranking."""
         # A team of lanes (a sub-group) without entries skips the ranking of entries if lanes exchange without barriers.
         return {**super().arguments(), "row_parts": self.parts(self._sizes[1]), "apart": self.skips and self.match_width == 32}

@@ -82,6 +82,7 @@ class Sample(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``samples``, the number of sampled rows."""
         return {**super().arguments(), "samples": self.ROWS}
 
 
@@ -104,6 +105,7 @@ class GatherChunked(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``positions``: whether positions are moved in place of values."""
         return {**super().arguments(), "positions": not self.value_bytes}
 
 
@@ -165,15 +167,18 @@ class AtOnce(Moving):
     @property
     @override
     def lane_width(self) -> int:
+        """The width of the exchange between lanes, by the device's portability; 1 if a work-item works alone."""
         return 1 if self.work_group == 1 else self.portability.lane_width
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, whether positions are moved, and the first step of the search."""
         return {**super().arguments(), "positions": not self.value_bytes, "first_step": 1 << (self.places - 1).bit_length()}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "positions"."""
         yield "", cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize)
         yield "positions", cls.legal(device, arithmetic.index, 0)
 
@@ -206,6 +211,7 @@ class Insert(OfStructure):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, whose tile fits the device."""
         group, items = fit_tile(device)
         yield "", cls(group, arithmetic.index, items)
 
@@ -224,6 +230,7 @@ class _MovingTiles(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``positions``: whether positions are moved in place of values."""
         return {**super().arguments(), "positions": not self.value_bytes}
 
 
@@ -237,6 +244,7 @@ class Order(_MovingTiles):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, whose tile fits the device."""
         group, items = fit_tile(device, items=8, entry_bytes=12)
         yield "", cls(group, arithmetic.index, np.dtype(arithmetic.a).itemsize, items)
 
@@ -251,6 +259,7 @@ class Gather(_MovingTiles):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records for values and for "positions" of entries; the tile fits the device."""
         group, items = fit_tile(device)
         yield "", cls(group, arithmetic.index, np.dtype(arithmetic.a).itemsize, items)
         yield "positions", cls(group, arithmetic.index, 0, items)

@@ -223,14 +223,14 @@ def transpose_in_one_launch(A: Matrix, *, valued: bool) -> TransposedArrays | No
 def _record_small(
     structure: Structure, value_dtype: np.dtype[Any], valued: bool
 ) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
-    """Return the recording of a small structure's one-launch transposition, and its results' sizes and dtypes; else None."""
+    """Return the recording of a structure's one-launch transposition, and its results' sizes and dtypes; None if not small."""
     sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
     chain = Chain(structure.queue)
     if not sizes[2] or sum(sizes) > Thresholds.of(chain.device).max_at_once:
         return None
 
     def work_out() -> Recording | None:
-        """Return the recording of the launch that transposes; None for too large a matrix, or where work-groups have one item."""
+        """Return the recording of the launch that transposes; None if the matrix is too large, or work-groups have one item."""
         if chain.device.is_plain:
             return None
         built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), value_dtype.itemsize if valued else 0))

@@ -138,6 +138,7 @@ class Advance(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: fields, teams of a work-group, and the entries that a work-item loads at a time."""
         return {**super().arguments(), "teams": self.work_group // self.lanes, "at_once": _AT_ONCE}
 
     @override
@@ -148,6 +149,7 @@ class Advance(OfStructure):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "step" and "many_lanes"."""
         advance = cls.legal(device, arithmetic.index, "first", 7.0)
         yield "", advance
         yield "step", replace(advance, phase="step")
@@ -172,6 +174,7 @@ class Join(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``most``, the neighbours whose aggregates are counted."""
         return {**super().arguments(), "most": _MOST}
 
 
@@ -201,6 +204,7 @@ class DenseInverse(OfNumbers):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, lanes and teams of a work-group, and the most unknowns."""
         lanes = math.gcd(_INVERTING_LANES, self.work_group)
         return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "most": MAX_INVERTED}
 
@@ -215,6 +219,7 @@ class Strength(OfNumbers):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(**{**cls.usual(device, arithmetic), "work_group": work_group_of(device)})
 
 
@@ -263,6 +268,7 @@ class Smoothing(OfNumbers):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         yield "", cls(**{**cls.usual(device, arithmetic), "work_group": work_group_of(device)})
 
 
@@ -299,6 +305,7 @@ class Prolongator(OfNumbers):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records: one for each phase, and some with local memory ("room") or work-items alone ("adjacent")."""
         types, group = (arithmetic.index, arithmetic.floating), work_group_of(device)
         yield "", cls(group, *types, "make", False)
         for phase in ("pack", "values"):

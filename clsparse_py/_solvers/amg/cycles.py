@@ -70,7 +70,7 @@ class _Room:
         return True
 
     def get_vector(self, name: str) -> cl_array.Array:
-        """Return the work vector of a multigrid level that has a name, such as "b" or "x", allocated at the first call."""
+        """Return the work vector of the given name, such as "b" or "x", of a multigrid level, allocated at the first call."""
         if name not in self._vectors:
             self._vectors[name] = self.sweeps.vector()
         return self._vectors[name]

@@ -142,6 +142,7 @@ class Iterations(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: the script's steps, sums, scalars, vectors and matrices, and limits of exponents."""
         max_sums = max(len(step.sums) for step in (*self.script.steps, self.script.ending, *_CHECK) if isinstance(step, Pass))
         return {
             "work_group": self.work_group,
@@ -171,6 +172,7 @@ class Iterations(Parameters):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield an example record for each declared script of a Krylov method; the variant is the script's name."""
         for script, layout in _declared:
             indices = (("A", arithmetic.index), ("M", ""))[: len(script.matrices)]
             yield script.name, cls.legal(device, arithmetic.floating, script, layout, indices)

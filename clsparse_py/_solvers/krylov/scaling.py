@@ -231,7 +231,7 @@ def _limit_residual(system: System, b: float, rounded: float) -> float:
 
 
 def _check_solution(system: System, scaling: Scaling) -> tuple[bool, bool, float]:
-    """Return whether a solution's residual is small enough, or but for rounding; whether x is finite; and the residual's norm."""
+    """Return whether a solution's residual is small enough, rounding allowed; whether x is finite; and the residual's norm."""
     squares, system.checked = system.checked, None
     if squares is not None:
         with np.errstate(all="ignore"):

@@ -159,6 +159,7 @@ class Sweep(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: the vector pass, its scalars, sums and results by position, and the unrolling."""
         vector_pass, scalars, sums = self.vector_pass, self.layout.scalars.index, self.layout.sums.index
         return {
             "work_group": self.work_group,
@@ -184,6 +185,7 @@ class Sweep(Parameters):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield an example record for each declared vector pass; the variant is the pass's name."""
         for vector_pass, layout in _declared:
             yield vector_pass.name, cls.legal(device, arithmetic.floating, vector_pass, layout)
 

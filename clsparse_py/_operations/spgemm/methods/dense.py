@@ -102,6 +102,7 @@ class DenseSpanKernel(SynchronisedKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records: "" for all rows, and one for each phase for listed rows."""
         types = KernelTypes.of_same(arithmetic)
         yield "", DenseSpan(1024).record(device, types, listed=False)
         for phase in ("symbolic", "numeric", "values"):
@@ -152,6 +153,7 @@ class DenseSpan(Team):
 
     @override
     def describe(self) -> str:
+        """Return the number of neighbouring columns that a team sums, in a few words."""
         return f"sums of {self.columns} neighbouring columns, a team to a row"
 
 
@@ -214,6 +216,7 @@ class DenseWindowsKernel(SynchronisedKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records: "" for all rows, and one for each phase for listed rows."""
         types = KernelTypes.of_same(arithmetic)
         yield "", DenseWindows().record(device, types, listed=False)
         for phase in ("symbolic", "numeric", "values"):
@@ -308,6 +311,7 @@ class DenseWindows(Team):
 
     @override
     def describe(self) -> str:
+        """Return the method in a few words: windows of columns, several at a time."""
         return "windows of columns, a team to each of several at a time"
 
 

@@ -55,6 +55,7 @@ class Masks(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: fields, and ``few``, the most entries of a row of B without bit masks."""
         return {**super().arguments(), "few": _FEW}
 
 
@@ -72,6 +73,7 @@ class DenseChunkedKernel(OfListed):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: those of `OfListed`, the limits of short rows, and whether a phase is the kernel's."""
         return {
             **super().arguments(),
             "listed": self.listed,
@@ -87,6 +89,7 @@ class DenseChunkedKernel(OfListed):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "symbolic", "numeric", "values" and "upper_bound"."""
         types = KernelTypes.of_same(arithmetic)
         yield "", cls(1, types, listed=True)
         for phase in ("symbolic", "numeric", "values", "upper_bound"):

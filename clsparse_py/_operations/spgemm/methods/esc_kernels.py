@@ -122,6 +122,7 @@ class EscExpand(OfProduct):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "keys" and "numbered"."""
         group, types = min(128, device.max_work_group), KernelTypes.of_same(arithmetic)
         yield "", cls(group, types.of("values"), "uint32", "values")
         yield "keys", cls(group, types.of("symbolic"), "uint32", "keys")
@@ -172,6 +173,7 @@ class EscContract(OfLanes, OfListed):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: those of `OfListed`, and whether columns are given and only values are made."""
         return {**super().arguments(), "values_only": self.types.phase == "values"}
 
     @override
@@ -186,6 +188,7 @@ class EscContract(OfLanes, OfListed):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "" and "values"."""
         types = KernelTypes.of_same(arithmetic)
         yield "", cls.legal(device, types, True, "uint32", 128)
         yield "values", cls.legal(device, types.of("values"), False, "uint32", 128)
@@ -209,6 +212,7 @@ class EscCarry(OfListed):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         types = KernelTypes.of_same(arithmetic)
         tile = EscContract.legal(device, types, True, "uint32", 128).tile
         yield "", cls(min(128, device.max_work_group), types.of("values"), True, tile)

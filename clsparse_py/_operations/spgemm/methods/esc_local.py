@@ -60,6 +60,7 @@ class _SortingKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `RowKernel`, and ``bits``, which number the products of a row."""
         bits = (self.products - 1).bit_length() if self.types.arithmetic else 0
         return {**super().arguments(), "bits": bits}
 
@@ -78,11 +79,13 @@ class EscItemKernel(_SortingKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `RowKernel`, ``bits``, and the number of registers for products."""
         return {**super().arguments(), "registers": min(self.products, _REGISTERS)}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "unpacked" and "symbolic"."""
         types = KernelTypes.of_same(arithmetic)
         yield "", EscItem(32, columns=1 << 20).record(device, types, listed=True)
         yield "unpacked", EscItem(32).record(device, types.of("values"), listed=False)
@@ -98,6 +101,7 @@ class _SortingTeamKernel(_SortingKernel, SynchronisedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `_SortingKernel`, and products fetched at a time."""
         return {**super().arguments(), "batch": self.BATCH}
 
 
@@ -116,6 +120,7 @@ class EscTeamKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the base's, ``free`` (teams need no barrier) and ``bases`` (they are kept)."""
         # The positions where rows of B begin are kept in the memory of the words to sort, if a word holds an index of B.
         bases = self.types.index == "int32" or self.word_bytes == 8
         return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
@@ -123,6 +128,7 @@ class EscTeamKernel(_SortingTeamKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "unpacked", "symbolic", "upper_bound" and "group"."""
         types = KernelTypes.of_same(arithmetic)
         packed, unpacked = EscTeam(736, columns=1 << 20), EscTeam(736)
         yield "", packed.record(device, types, listed=True)
@@ -173,6 +179,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: the base's, ``room``, ``base_words``, ``entry_bits`` and ``digit_bits``."""
         # If a sorted word has room for the number of its product's entry of A, no search has to find this entry.
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
@@ -181,6 +188,7 @@ class EscGroupKernel(_SortingTeamKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
         types = KernelTypes.of_same(arithmetic)
         yield "", EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, types, listed=True)
 
@@ -223,7 +231,7 @@ class _SortingTeam(Team):
         return 0
 
     def max_columns(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - words of any size fit
-        """Return the most columns of B with which a sorted word holds a column and a product's number, memory a row's words."""
+        """Return the most columns of B with which a word holds a column and a product's number, and memory a row's words."""
         return max_columns_of(self.products)
 
 
@@ -241,6 +249,7 @@ class EscItem(_SortingTeam):
 
     @override
     def describe(self) -> str:
+        """Return the greatest number of products in a work-item's registers, in a few words."""
         return f"{self.products} products in a work-item's registers"
 
 
@@ -273,6 +282,7 @@ class EscTeam(_SortingTeam):
 
     @override
     def describe(self) -> str:
+        """Return the greatest number of products in local memory and the lanes to a row, in a few words."""
         return f"{self.products} products in local memory, {self.lanes} lanes to a row"
 
 
@@ -329,6 +339,7 @@ class EscGroup(_SortingTeam):
 
     @override
     def describe(self) -> str:
+        """Return the greatest number of products in global memory and the work-group to a row, in a few words."""
         return f"{self.products} products in global memory, a work-group of {self.work_group} to a row"
 
 

@@ -78,6 +78,7 @@ class HashKernel(SynchronisedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `RowKernel`, the table's sizes, and whether teams need no barrier."""
         return {
             **super().arguments(),
             "bits": self.slots.bit_length() - 1,
@@ -89,6 +90,7 @@ class HashKernel(SynchronisedKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records: "", "even" ones for each phase, "atomic" and "large"."""
         types = KernelTypes.of_same(arithmetic)
         thresholds = thresholds_of(device, types)
         yield "", hashes(device, types, thresholds, registers=True)[0].record(device, types, listed=True)
@@ -147,6 +149,7 @@ class HashRowsKernel(SynchronisedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `RowKernel`, the table's sizes, and how its columns are sorted."""
         lane_slots = self.slots // self.lanes
         networks = [1 << bit for bit in range(1, min(lane_slots, self.MAX_REGISTER_ITEMS).bit_length())]
         is_sub_group = 1 < self.lanes == self.lane_width
@@ -175,6 +178,7 @@ class HashRowsKernel(SynchronisedKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "symbolic", "numeric" and "values"."""
         types = KernelTypes.of_same(arithmetic)
         yield "", HashRows(4096, 32, contraction=4, columns=1 << 20).record(device, types, listed=True)
         for phase in ("symbolic", "numeric", "values"):
@@ -276,6 +280,7 @@ class HashRows(Team):
 
     @override
     def describe(self) -> str:
+        """Return the number of lanes and of loads that each has in flight, in a few words."""
         return f"{self.lanes} lanes, {self.ahead} loads each at a time"
 
 
@@ -322,6 +327,7 @@ class Hash(Team):
 
     @override
     def describe(self) -> str:
+        """Return the number of lanes and of products that each takes at a time, in a few words."""
         return f"{self.lanes} lanes" + (f", {self.items} products each at a time" if self.items else "")
 
 
@@ -366,6 +372,7 @@ class LargeHash(Hash):
 
     @override
     def describe(self) -> str:
+        """Return the lanes, the slots of the table, and whether longer rows take windows, in a few words."""
         windows = f"; windows where a row has over {self.slots} entries" if self.slots < self.products else ""
         return f"{super().describe()}, {min(self.slots, self.products)} slots{windows}"
 

@@ -63,6 +63,7 @@ class MergeKernel(RowKernel):
     @property
     @override
     def template(self) -> str:
+        """The template that merges by speculation, with staged rows of B, by one work-item or by a team."""
         if self.max_length_of_b:
             return "spgemm/merge_speculative"
         if self.staged_b:
@@ -71,6 +72,7 @@ class MergeKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: those of `RowKernel`, ``heads`` (of rows of B), and constants of the staging."""
         # Heads (current entries of rows of B) by number, which a template unrolls, or by the variable of a loop over heads.
         heads = tuple(range(self.items)) if self.registers else ("u",)
         constants = {"ranges": self.RANGES, "slots": self.SLOTS, "lane_width": self.lane_width}
@@ -125,6 +127,7 @@ class MergeKernel(RowKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records of the kernel's variants: "", "local", "symbolic", "numeric", "values" and "team"."""
         types, staged = KernelTypes.of_same(arithmetic), Merge(1, 8, staged_c=16)
         phases = {phase: types.of(phase) for phase in ("symbolic", "numeric", "values")}
         yield "", Merge(1, 16).record(device, types, listed=True)
@@ -217,6 +220,7 @@ class Merge(Team):
 
     @override
     def describe(self) -> str:
+        """Return the heads of a work-item, the work-items to a row and the staged entries of B, in a few words."""
         where = "" if self.registers else " in local memory"
         staged = f", {self.staged_b} entries of B side by side" if self.staged_b else ""
         return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"

@@ -68,6 +68,7 @@ class SortKernel(SynchronisedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: those of `RowKernel`, the products of a row and their bits, and ``batch``."""
         bits = self.products.bit_length() - 1
         return {
             **super().arguments(),
@@ -105,6 +106,7 @@ class SortKernel(SynchronisedKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield example records: "", one for each phase, and those of "most" products, "small" columns and "local" memory."""
         types = KernelTypes.of_same(arithmetic)
         yield "", Sort(1, 8).record(device, types, listed=True)
         for phase in ("symbolic", "numeric", "values"):
@@ -165,6 +167,7 @@ class Sort(Team):
 
     @override
     def describe(self) -> str:
+        """Return the products of a work-item and the work-items to a row, in a few words."""
         where = "" if self.registers else " in local memory"
         return f"{self.items} products a work-item{where}, {self.lanes} to a row"
 
