@@ -202,7 +202,7 @@ class SegmentSums(OfSegments):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the work-group's size, the step, and lanes and items of a segment."""
+        """Return the template's arguments by name: the work-group's size, ``whole``, items, step, lanes and unrolling."""
         sizes = {"whole": self.whole, "items": self.items, "step": self.step, "lanes": self.lanes, "unroll": self.unroll}
         return {**super().arguments(), **sizes}
 

@@ -172,7 +172,7 @@ class AtOnce(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, whether positions are moved, and the first step of the search."""
+        """Return the template's arguments by name: fields, ``positions``, and the first step of the search for a row."""
         return {**super().arguments(), "positions": not self.value_bytes, "first_step": 1 << (self.places - 1).bit_length()}
 
     @classmethod

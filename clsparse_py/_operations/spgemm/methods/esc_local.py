@@ -120,7 +120,7 @@ class EscTeamKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the base's, ``free`` (teams need no barrier) and ``bases`` (they are kept)."""
+        """Return the template's arguments: the base class's, ``free`` (of barriers), and ``bases``: whether those are stored."""
         # The positions where rows of B begin are kept in the memory of the words to sort, if a word holds an index of B.
         bases = self.types.index == "int32" or self.word_bytes == 8
         return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
@@ -179,7 +179,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: the base's, ``room``, ``base_words``, ``entry_bits`` and ``digit_bits``."""
+        """Return the template's arguments: the base class's, ``room``, ``base_words``, ``entry_bits`` and ``digit_bits``."""
         # If a sorted word has room for the number of its product's entry of A, no search has to find this entry.
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
