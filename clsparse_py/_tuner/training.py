@@ -109,7 +109,7 @@ class Answer:
 
 
 def losses(observations: Sequence[Observation], choose: Callable[[Observation], str]) -> Losses:
-    """Return statistics of the times of chosen kernels or methods by the best times; an unmeasured one: `TUNER.unknown_loss`."""
+    """Return statistics of chosen kernels' or methods' times relative to the best; unmeasured ones: `TUNER.unknown_loss`."""
     lost = np.array([_loss(observation, choose(observation)) for observation in observations])
     if not lost.size:
         return Losses(0, 0.0, 1.0, 1.0, 1.0)
