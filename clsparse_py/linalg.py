@@ -44,6 +44,7 @@ from clsparse_py._solvers.linalg.of_scipy import (
 from clsparse_py._solvers.linalg.preconditioners import chebyshev, jacobi
 from clsparse_py._solvers.linalg.solvers import bicgstab, cg, gmres, minres
 from clsparse_py._solvers.linalg.triangular import spsolve_triangular
+from clsparse_py._solvers.linalg.triangular_plan import TriangularPlan, triangular_plan
 
 __all__ = [
     "ArpackError",
@@ -52,6 +53,7 @@ __all__ = [
     "LinearOperator",
     "MatrixRankWarning",
     "SuperLU",
+    "TriangularPlan",
     "aslinearoperator",
     "bicg",
     "bicgstab",
@@ -89,4 +91,5 @@ __all__ = [
     "spsolve_triangular",
     "svds",
     "tfqmr",
+    "triangular_plan",
 ]

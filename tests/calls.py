@@ -272,6 +272,7 @@ TABLE = {
     "linalg.splu": "sp.linalg.splu(L.tocsc()).solve(x)",
     "linalg.spsolve": "sp.linalg.spsolve(L.tocsc(), x)",
     "linalg.spsolve_triangular": "[sp.linalg.spsolve_triangular(U, b, lower=False) for b in (x, X)]",
+    "linalg.triangular_plan": "sp.linalg.triangular_plan(U, lower=False)(x)",
     "linalg.lsqr": "sp.linalg.lsqr(L, x, iter_lim=30)[0], sp.linalg.lsqr(L, x, iter_lim=9, calc_var=True)[-1]",
     "linalg.lsmr": "sp.linalg.lsmr(L, x, maxiter=30)[0]",
     "linalg.gmres": "sp.linalg.gmres(L, x, restart=20)",

@@ -24,6 +24,7 @@ __all__ = [
     "index_vector",
     "place",
     "place_part",
+    "place_values",
     "queue_for",
     "shape_of",
     "value_dtype",
@@ -152,3 +153,30 @@ def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any
         return copied(queue, name, part) if copy or part.offset else part
     values = np.ascontiguousarray(part, dtype=dtype)
     return from_host(queue, values, copy=np.may_share_memory(values, part))
+
+
+def place_values(queue: cl.CommandQueue, data: Any, n: int, *, from_beginning: bool = False) -> cl_array.Array:
+    """Return new values of a planned matrix of ``n`` entries, the argument ``data``, as a contiguous array on the device.
+
+    Kernels that do not add the array's offset in its buffer take values ``from_beginning``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A wrong shape, dtype or context.
+    """
+    values = data if isinstance(data, cl_array.Array) else np.asarray(data)
+    dtype = value_dtype("data", values.dtype)
+    if values.shape != (n,):
+        raise ValueError(f"data: must have the {n} entries of A, has shape {values.shape}")
+    if dtype.name in ("float64", "complex128") and not describe(queue.device).fp64:
+        raise TypeError(f"data: {dtype} needs double precision, which {describe(queue.device).name} lacks; use single precision")
+    if (
+        isinstance(values, cl_array.Array)
+        and contexts_match(values, queue.context)
+        and (values.dtype == dtype and values.strides == (dtype.itemsize,) and values.offset % dtype.itemsize == 0)
+        and not (from_beginning and values.offset)
+    ):
+        require_inside("data", values)
+        return values
+    return place_part(queue, "data", values, dtype, copy=False)

@@ -1,17 +1,23 @@
 <%doc>
-One sweep towards the incomplete factors of a matrix, in its own pattern: each entry is computed from the entries of the sweep
-before, so that all are computed at the same time. ILU: L, whose diagonal is 1, below the diagonal, and U on and above it. IC: L
-alone, from the lower triangle of a Hermitian matrix.
+The incomplete factors of a matrix, in its own pattern. ILU: L, whose diagonal is 1, below the diagonal, and U on and above it.
+IC: L alone, from the lower triangle of a Hermitian matrix. Schedules: "rows" and "levels" eliminate exactly, a row after the rows
+that it needs; "sweep" computes each entry from the entries of the sweep before, so that all are computed at the same time.
 
-Source        Chow and Patel, "Fine-grained parallel incomplete LU factorization"
-Index space   a work-item to a row, striding
-Inputs        indptr, indices: of n rows, canonical; values: of the matrix; before: of the factors
-Output        after: of the factors
+Source        Saad, "Iterative Methods for Sparse Linear Systems", 10.3: elimination; Chow and Patel, "Fine-grained parallel
+              incomplete LU factorization": sweeps
+Index space   "rows": one work-item; "levels": of several levels one work-group, of one level any number, work-items stride over
+              its rows; "sweep": a work-item to a row, striding
+Inputs        indptr, indices: of n rows, canonical; values: of the matrix; "levels": order: rows by level; starts: where each
+              level begins in it, with the end; levels first up to last - 1; "sweep": before: of the factors
+Output        factors: all rows, or those of the levels; "sweep": after: of the factors
 Local memory  none
-Result        deterministic
+Result        deterministic: "rows" and "levels" give the same bits
 </%doc>
+<%
+    known, result = ("before", "after") if schedule == "sweep" else ("factors", "factors")
+%>\
 #if ${1 if not hermitian else 0}
-T entry_at(global const I *restrict indices, global const T *restrict values, I begin, I end, const I column)
+T entry_at(global const I *restrict indices, global const T *values, I begin, I end, const I column)
 {
     while (begin < end) {
         const I middle = begin + (end - begin) / 2;
@@ -26,35 +32,62 @@ T entry_at(global const I *restrict indices, global const T *restrict values, I 
 }
 #endif
 
+<%def name="factor_row()">\
+            const I begin = indptr[row], end = indptr[row + 1];
+            for (I k = begin; k < end; ++k) {
+                const I column = indices[k];
+                T sum = values[k];
+% if hermitian:
+                I at = indptr[column];
+                const I last_of_column = indptr[column + 1];
+                for (I m = begin; m < k; ++m) {
+                    const I inner = indices[m];
+                    while (at < last_of_column && indices[at] < inner)
+                        ++at;
+                    if (at < last_of_column && indices[at] == inner)
+                        sum -= times(${known}[m], conjugate(${known}[at]));
+                }
+                // The diagonal entry is the last entry of a row of the lower triangle.
+                ${result}[k] = column == row ? of_real(sqrt(real_part(sum))) : quotient(sum, ${known}[last_of_column - 1]);
+% else:
+                for (I m = begin; m < end && indices[m] < min(row, column); ++m) {
+                    const I inner = indices[m];
+                    sum -= times(${known}[m], entry_at(indices, ${known}, indptr[inner], indptr[inner + 1], column));
+                }
+                const bool is_lower = column < row;
+                ${result}[k] =
+                    is_lower ? quotient(sum, entry_at(indices, ${known}, indptr[column], indptr[column + 1], column)) : sum;
+% endif
+            }
+</%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const I n, global const I *restrict indptr, global const I *restrict indices, global const T *restrict values,
-    global const T *restrict before, global T *restrict after)
-{
-    for (ulong item = get_global_id(0); item < (ulong)n; item += get_global_size(0)) {
-        const I row = (I)item, begin = indptr[row], end = indptr[row + 1];
-        for (I k = begin; k < end; ++k) {
-            const I column = indices[k];
-            T sum = values[k];
-% if hermitian:
-            I at = indptr[column];
-            const I last = indptr[column + 1];
-            for (I m = begin; m < k; ++m) {
-                const I inner = indices[m];
-                while (at < last && indices[at] < inner)
-                    ++at;
-                if (at < last && indices[at] == inner)
-                    sum -= times(before[m], conjugate(before[at]));
-            }
-            // The diagonal entry is the last entry of a row of the lower triangle.
-            after[k] = column == row ? of_real(sqrt(real_part(sum))) : quotient(sum, before[last - 1]);
+% if schedule == "levels":
+    const uint first, const uint last, global const int *restrict starts, global const int *restrict order,
 % else:
-            for (I m = begin; m < end && indices[m] < min(row, column); ++m) {
-                const I inner = indices[m];
-                sum -= times(before[m], entry_at(indices, before, indptr[inner], indptr[inner + 1], column));
-            }
-            after[k] = column < row ? quotient(sum, entry_at(indices, before, indptr[column], indptr[column + 1], column)) : sum;
+    const I n,
 % endif
+    global const I *restrict indptr, global const I *restrict indices, global const T *restrict values,
+% if schedule == "sweep":
+    global const T *restrict before, global T *restrict after)
+% else:
+    global T *factors)
+% endif
+{
+% if schedule == "levels":
+    for (uint level = first; level < last; ++level) {
+        for (ulong i = starts[level] + get_global_id(0); i < (ulong)starts[level + 1]; i += get_global_size(0)) {
+            const I row = order[i];
+${factor_row()}\
         }
+%     if work_group > 1:
+        barrier(CLK_GLOBAL_MEM_FENCE);
+%     endif
     }
+% else:
+    for (ulong item = get_global_id(0); item < (ulong)n; item += get_global_size(0)) {
+        const I row = (I)item;
+${factor_row()}\
+    }
+% endif
 }

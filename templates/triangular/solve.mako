@@ -1,40 +1,92 @@
 <%doc>
-Solve rows of a triangular system, level by level: the unknowns that a row needs were solved in levels before. Entries on the
-other side of the diagonal are passed over, and with `unit` entries on the diagonal.
+Solve a triangular system: `width` columns of b row by row, or rows level by level, after the levels of the unknowns that they
+need. Entries on the other side of the diagonal are passed over, and with `unit` entries on the diagonal. With `diagonal_at_end`
+there are none of the former, and each row ends (upper: begins) with its only diagonal entry.
 
-Source        Anderson and Saad, "Solving sparse triangular linear systems on parallel computers"
-Index space   several levels: one work-group; one level: any number. Work-items stride over the rows of a level and the columns
-Inputs        order: rows by level; starts: where each level begins in it, with the end; levels first up to, not including, last;
-              b: of n x columns, row by row, as x is
-Output        x: rows of these levels
+Source        Golub and Van Loan, "Matrix Computations", 3.1: row-oriented substitution; Anderson and Saad, "Solving sparse
+              triangular linear systems on parallel computers": levels
+Index space   `width` > 0: work-groups of one work-item, each for `width` columns, from first_column on. Else several levels: one
+              work-group; one level: any number; work-items stride over the rows of a level and the columns
+Inputs        indptr, indices, values: of n rows; b: of n x columns, its entry (i, j) at b_begin + i * b_row + j * b_column
+              `width` 0: order: rows by level; starts: where each level begins in it, with the end; levels first up to last - 1
+Output        x: n x columns, row by row, all rows or those of the levels; singular: 1 if a diagonal entry is 0, else unchanged
 Local memory  none. Of one work-item it is the plain kernel
-Result        deterministic
+Result        deterministic: a row's entries are subtracted in their order, so that all variants give the same bits
 </%doc>
+<%
+    lanes = range(width or 1)
+%>\
+<%def name="solve_row()">\
+            const long b_at = b_begin + row * b_row + (long)column * b_column;
+            const ulong x_at = (ulong)row * columns + column;
+% for c in lanes:
+            T sum${c} = b[b_at + ${c} * b_column];
+% endfor
+% if diagonal_at_end:
+            I k = indptr[row]${" + 1" if upper else ""};
+            const I end = indptr[row + 1]${"" if upper else " - 1"};
+            for (; k < end; ++k) {
+                const T value = values[k];
+                global const T *known = x + (ulong)indices[k] * columns + column;
+%     for c in lanes:
+                sum${c} -= times(value, known[${c}]);
+%     endfor
+            }
+%     if not unit:
+            const T diagonal = values[${"indptr[row]" if upper else "end"}];
+%     endif
+% else:
+            T diagonal = of_real(0);
+            for (I k = indptr[row]; k < indptr[row + 1]; ++k) {
+                const I j = indices[k];
+                const T value = values[k];
+                if (j ${">" if upper else "<"} row) {
+                    global const T *known = x + (ulong)j * columns + column;
+%     for c in lanes:
+                    sum${c} -= times(value, known[${c}]);
+%     endfor
+                }
+%     if not unit:
+                if (j == row)
+                    diagonal += value;
+%     endif
+            }
+% endif
+% if not unit:
+            if (magnitude(diagonal) == 0)
+                atomic_or(singular, 1);
+% endif
+% for c in lanes:
+            x[x_at + ${c}] = ${f"sum{c}" if unit else f"quotient(sum{c}, diagonal)"};
+% endfor
+</%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
+% if width:
+    const I n, const ulong columns, const ulong first_column,
+% else:
     const uint first, const uint last, const ulong columns, global const int *restrict starts, global const int *restrict order,
+% endif
     global const I *restrict indptr, global const I *restrict indices, global const T *restrict values,
-    global const T *restrict b, global T *x)
+    global const T *restrict b, const long b_begin, const long b_row, const long b_column, global T *x, global int *singular)
 {
+% if width:
+    const ulong column = first_column + get_global_id(0) * ${width};
+    for (I place = 0; place < n; ++place) {
+        const I row = ${"n - 1 - place" if upper else "place"};
+${solve_row()}\
+    }
+% else:
     for (uint level = first; level < last; ++level) {
         const ulong begin = (ulong)starts[level] * columns, end = (ulong)starts[level + 1] * columns;
         for (ulong i = begin + get_global_id(0); i < end; i += get_global_size(0)) {
             const ulong at = columns == 1 ? i : i / columns, column = i - at * columns;
             const I row = order[at];
-            T sum = b[row * columns + column], diagonal = of_real(${1 if unit else 0});
-            for (I k = indptr[row]; k < indptr[row + 1]; ++k) {
-                const I j = indices[k];
-                if (j ${">" if upper else "<"} row)
-                    sum -= times(values[k], x[j * columns + column]);
-% if not unit:
-                if (j == row)
-                    diagonal += values[k];
-% endif
-            }
-            x[row * columns + column] = ${"sum" if unit else "quotient(sum, diagonal)"};
+${solve_row()}\
         }
-% if work_group > 1:
+%     if work_group > 1:
         barrier(CLK_GLOBAL_MEM_FENCE);
-% endif
+%     endif
     }
+% endif
 }

@@ -725,8 +725,15 @@ def _triangular(d: Draw) -> Step:
     given = A if d.chance(0.5) else T
     if unit:
         T, given = f"{T} / 50", f"{given} / 50"
-    text = f"linalg.spsolve_triangular({given}, {b}, lower={lower}, unit_diagonal={unit})"
-    return Step("spsolve_triangular", text, f"triangular({T}, {b}, {unit})", grade="round", tolerance=3000)
+    if d.chance(0.5):
+        text = f"linalg.spsolve_triangular({given}, {b}, lower={lower}, unit_diagonal={unit})"
+        return Step("spsolve_triangular", text, f"triangular({T}, {b}, {unit})", grade="round", tolerance=3000)
+    transposed, method = d.chance(0.5), d.one(["auto", "serial", "levels"])
+    options = f"lower={lower}, unit_diagonal={unit}, transposed={transposed}, method={method!r}"
+    # The plan is of other values, where new ones can be given.
+    other, data = (f"({given} * 2)", f", ({given}).data") if d.chance(0.5) else (given, "")
+    text = f"linalg.triangular_plan({other}, {options})({b}{data})"
+    return Step("triangular_plan", text, f"triangular({T}{'.T' * transposed}, {b}, {unit})", grade="round", tolerance=3000)
 
 
 @operation("solvers", 1.5)

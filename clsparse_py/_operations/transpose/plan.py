@@ -19,10 +19,9 @@ from clsparse_py._ground.records import SetOnce, dataclass
 from clsparse_py._ground.tables import Shown, Table, plan_as_html
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Origin, Structure
 from clsparse_py._matrix.operands import values_of_result
-from clsparse_py._matrix.placement import place_part, value_dtype
+from clsparse_py._matrix.placement import place_values
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._memory.memory import allocate, make_form
-from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.transpose.choose import Strategy, Thresholds, features_of, parse
 from clsparse_py._operations.transpose.kernels import AtOnce
 from clsparse_py._operations.transpose.methods import METHODS, LongRowsError, NotSymmetricError, Pattern, allocate_result
@@ -30,7 +29,6 @@ from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.permute import enqueue_permute, record_permute
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, record
-from clsparse_py._run.transfer import contexts_match
 
 if TYPE_CHECKING:
     from clsparse_py._matrix.annotations import Values
@@ -366,7 +364,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
             message names the argument.
         """
         self._origin.check("data", data)
-        values = self._to_device(self._data if data is None else data)
+        values = place_values(self.queue, self._data if data is None else data, self.positions.size)
         queue, n, dtype = values.queue or self.queue, values.size, values.dtype
         purpose, index, allocator = "values of the transposed", self.positions.dtype, self._data.allocator
         if out is None and n and queue is self.queue and not values.offset:
@@ -388,23 +386,6 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
             return self._assembled(self._structure, target)
         out.data = target  # notes that the values changed
         return out
-
-    def _to_device(self, data: Any) -> cl_array.Array:
-        """Return new values of A as a contiguous array on the device, after checks of shape, dtype and context."""
-        values = data if isinstance(data, cl_array.Array) else np.asarray(data)
-        dtype = value_dtype("data", values.dtype)
-        if values.shape != self.positions.shape:
-            raise ValueError(f"data: must have the {self.positions.size} entries of A, has shape {values.shape}")
-        if dtype.name in ("float64", "complex128") and not describe(self.queue.device).fp64:
-            raise TypeError(f"data: {dtype} needs double precision, which {self.queue.device.name} lacks; use single precision")
-        if (
-            isinstance(values, cl_array.Array)
-            and contexts_match(values, self.queue.context)
-            and (values.dtype == dtype and values.strides == (dtype.itemsize,) and values.offset % dtype.itemsize == 0)
-        ):
-            require_inside("data", values)
-            return values  # kernels add the array's offset in its buffer
-        return place_part(self.queue, "data", values, dtype, copy=False)
 
     def _target(self, out: Any, values: cl_array.Array) -> cl_array.Array:
         """Return the array of ``out``'s values, which the values of the transposed are to overwrite."""

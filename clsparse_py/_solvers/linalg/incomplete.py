@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._arrays.base import on_device
+from clsparse_py._arrays.functions.triangles import tril
 from clsparse_py._arrays.hosted import on_host, queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import runs_on_host
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.triangular import make_solver, sweep_factors
+from clsparse_py._operations.triangular import RightSide, eliminate, get_solver, sweep_factors
+from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator, cast_to
 from clsparse_py._solvers.linalg.options import check_positive
@@ -42,7 +45,7 @@ class _Factors(DeviceOperator):
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
         """Return the function that enqueues the solution with both incomplete factors."""
         first, second = (
-            make_solver(queue, cast_to(matrix, dtype), upper=upper, unit=unit) for matrix, upper, unit in self._factors
+            _bind_solution(queue, cast_to(matrix, dtype), upper=upper, unit=unit) for matrix, upper, unit in self._factors
         )
         between = allocate(queue, "a vector", self.shape[0], dtype)
 
@@ -52,6 +55,17 @@ class _Factors(DeviceOperator):
             second(between, y)
 
         return apply
+
+
+def _bind_solution(queue: cl.CommandQueue, factor: Any, *, upper: bool, unit: bool) -> Apply:
+    """Return the function that enqueues ``x = T^-1 b`` for the triangular factor T and vectors of its dtype."""
+    solver, values = get_solver(queue, factor.structure, factor.dtype, upper=upper, unit=unit), factor.data
+    for part in factor.parts:
+        # The host waits for the factor's arrays once, as each solution would wait for them again.
+        for event in part.events:
+            event.wait()
+    singular = allocate(queue, "a flag", 1, np.dtype(np.int32))
+    return lambda b, x: solver.enqueue(Chain(queue), values, RightSide(b), x, singular)
 
 
 class _Inverse(DeviceOperator):
@@ -83,15 +97,15 @@ def _copy_canonical(A: Any) -> Any:
 
 
 @door()
-def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
+def ilu0(A: Any, sweeps: int | None = None) -> DeviceOperator:
     """Return the ILU(0) preconditioner of a matrix: solutions with incomplete factors L and U that have A's pattern.
 
     Parameters
     ----------
     A : sparse array
         Square; of this package, or of SciPy. Later changes of A go unnoticed.
-    sweeps : int
-        Sweeps over all entries, each of which brings them closer to the factors.
+    sweeps : int, optional
+        Sweeps over all entries, each of which brings them closer to the factors; by default the factors are exact.
 
     Returns
     -------
@@ -106,9 +120,10 @@ def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
 
     Notes
     -----
-    Chow and Patel, "Fine-grained parallel incomplete LU factorization". All entries are computed at the same time from those of
-    the sweep before; they are those of ILU(0) once there were as many sweeps as the factors have levels. A product solves two
-    triangular systems by levels, as `spsolve_triangular`.
+    Saad, "Iterative Methods for Sparse Linear Systems", 10.3: elimination row by row or, on devices other than CPUs, by the level
+    sets of A's lower triangle. Sweeps (Chow and Patel, "Fine-grained parallel incomplete LU factorization") compute all entries
+    at the same time from those of the sweep before; they are those of ILU(0) once there were as many sweeps as the factors have
+    levels. A product solves two triangular systems, as `spsolve_triangular`.
 
     Examples
     --------
@@ -121,26 +136,29 @@ def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
     """
     rows = _copy_canonical(A)
     factors = rows.copy()
-    # The first guess of the factor L has A's entries, each divided by the diagonal entry of its column, as in elimination.
-    entries = factors.tocoo()
-    columns, diagonal = entries.coords[1].get(), rows.diagonal()
-    below = columns < entries.coords[0].get()
-    guess = rows.data.get()
-    guess[below] /= diagonal[columns[below]]
+
+    def guess() -> Any:
+        """Return A's entries, those of L divided by the diagonal entry of their column, as in elimination."""
+        entries = rows.tocoo()
+        columns, values = entries.coords[1].get(), rows.data.get()
+        below = columns < entries.coords[0].get()
+        values[below] /= rows.diagonal()[columns[below]]
+        return values
+
     factors.data = _compute_factors(rows, guess, sweeps, hermitian=False)
     _require_diagonal(factors.diagonal())
     return _Factors((factors, False, True), (factors, True, False))
 
 
 @door()
-def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
+def ic0(A: Any, sweeps: int | None = None) -> DeviceOperator:
     """Return the IC(0) preconditioner of a Hermitian positive definite matrix: solutions with L and L^H, L of A's lower pattern.
 
     Parameters
     ----------
     A : sparse array
         Square; of this package, or of SciPy, of which the lower triangle is read. Later changes of A go unnoticed.
-    sweeps : int
+    sweeps : int, optional
         As for `ilu0`.
 
     Returns
@@ -163,28 +181,35 @@ def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
     0
     """
     rows = _copy_canonical(A)
-    lower: Any = on_device(rows.queue, scipy.sparse.tril(on_host(rows), format="csr"))
-    lower.sum_duplicates()
-    root = np.sqrt(np.abs(rows.diagonal()))
-    guess, pointers = lower.data.get() / root[lower.indices.get()], lower.indptr.get()
-    guess[pointers[1:] - 1] = root
+    lower = tril(rows, format="csr")
+
+    def guess() -> Any:
+        """Return the entries of A's lower triangle, divided by the square root of the diagonal entry of their column."""
+        root = np.sqrt(np.abs(rows.diagonal()))
+        values = lower.data.get() / root[lower.indices.get()]
+        values[lower.indptr.get()[1:] - 1] = root
+        return values
+
     factor = lower.copy()
     factor.data = _compute_factors(lower, guess, sweeps, hermitian=True)
     _require_diagonal(factor.diagonal())
     return _Factors((factor, False, False), (factor.conj().T.tocsr(), True, False))
 
 
-def _compute_factors(rows: Any, guess: np.ndarray[Any, Any], sweeps: int, *, hermitian: bool) -> Any:
-    """Return the values of incomplete factors of a matrix after sweeps from a guess of these values."""
-    start = cl_array.to_device(rows.queue, guess.astype(rows.dtype))
-    return sweep_factors(rows.queue, rows, start, check_positive("sweeps", sweeps), hermitian=hermitian)
+def _compute_factors(rows: Any, guess: Callable[[], Any], sweeps: int | None, *, hermitian: bool) -> Any:
+    """Return the values of incomplete factors of a matrix: exact or, after sweeps, from a guess of these values."""
+    queue = rows.queue
+    if sweeps is None:
+        return eliminate(queue, rows, hermitian=hermitian)
+    count = check_positive("sweeps", sweeps)
+    return sweep_factors(queue, rows, cl_array.to_device(queue, guess().astype(rows.dtype)), count, hermitian=hermitian)
 
 
 def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
     """Check that the diagonal of an incomplete factor has no zero and is finite, so that the factor can be inverted."""
     wrong = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
     if wrong.size:
-        raise ValueError(f"A: has no such factors: after the sweeps the diagonal of row {wrong[0]} is {diagonal[wrong[0]]}")
+        raise ValueError(f"A: has no such factors: their diagonal in row {wrong[0]} is {diagonal[wrong[0]]}")
 
 
 @runs_on_host("linalg.isai")

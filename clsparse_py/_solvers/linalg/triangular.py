@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 import scipy.sparse.linalg
 from pyopencl import array as cl_array
 
-from clsparse_py._arrays.base import SparseArray, on_device
-from clsparse_py._arrays.hosted import array_on, by_scipy, on_host
+from clsparse_py._arrays.hosted import by_scipy, on_host
 from clsparse_py._build.plain import door
-from clsparse_py._matrix.convert import convert
-from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.triangular import make_solver
-from clsparse_py._run.transfer import copy_to_device, copy_to_host
-from clsparse_py._solvers.linalg.problem import check_right_side, dtype_of_solution, order_of, place_of_solution
+from clsparse_py._solvers.linalg.problem import check_right_side, order_of, place_of_solution
+from clsparse_py._solvers.linalg.triangular_plan import make_plan
 
 __all__ = ["spsolve_triangular"]
 
@@ -79,15 +74,16 @@ def spsolve_triangular(
     Raises
     ------
     LinAlgError
-        A's diagonal has a zero.
+        A's diagonal has a zero; the message names the first such row.
     ValueError, TypeError
         A is not square, or b has another number of rows or a wrong dtype.
 
     Notes
     -----
-    Anderson and Saad, "Solving sparse triangular linear systems on parallel computers": rows that need none of each other make a
-    level. The levels are found at the first call and kept with A's structure. A wide level has a launch of its own, and narrow
-    ones that follow each other are solved by one work-group, so that no work-group waits for another one.
+    This is one call of a `triangular_plan`, whose analysis A's structure keeps. CPU devices solve row by row, other devices by
+    level sets, of rows that do not depend on each other (Anderson and Saad, "Solving sparse triangular linear systems on parallel
+    computers"). A wide level has a launch of its own, and narrow ones that follow each other are solved by one work-group, so
+    that no work-group waits for another one.
 
     Examples
     --------
@@ -99,31 +95,9 @@ def spsolve_triangular(
     """
     n = order_of(A)
     right = check_right_side("b", b, n)
-    queue = place_of_solution(A, {"b": right})
-    matrix: Any = A if isinstance(A, SparseArray) else on_device(queue, scipy.sparse.csr_array(A))
-    rows = matrix._as_csr()
-    if not unit_diagonal and not rows.diagonal().all():
-        raise np.linalg.LinAlgError("A: is singular, as its diagonal has a zero")
-    # As in SciPy, b counts as at least float32; an integer diagonal, whose inverse is float64, counts only if it is inverted.
-    of_b = np.promote_types(np.float32, right.dtype)
-    of_A = np.empty(0, np.promote_types(A.dtype, of_b)) if unit_diagonal else A
-    dtype = dtype_of_solution(of_A, np.empty(0, of_b), queue)
-    if right.size == 0:
-        return array_on(queue, np.zeros(right.shape, dtype)) if isinstance(b, cl_array.Array) else np.zeros(right.shape, dtype)
-    rows.require_valid()
-    # Convert the factor's values alone: the structure, which keeps the levels of its rows, stays the same.
-    has_dtype = rows.dtype == dtype
-    factor = rows if has_dtype else rows.with_values(convert(queue, "A", rows.data, dtype))
-    solve = make_solver(queue, factor, upper=not lower, unit=unit_diagonal)
-    if not isinstance(right, cl_array.Array):
-        values = copy_to_device(queue, "b", np.ascontiguousarray(right, dtype).ravel())
-    elif right.ndim == 1:
-        values = convert(queue, "b", right, dtype)
-    else:
-        values = copy_to_device(queue, "b", np.ascontiguousarray(on_host(right), dtype).ravel())
-    x = allocate(queue, "x", values.size, dtype)
-    solve(values, x)
-    if not isinstance(b, cl_array.Array):
-        return copy_to_host(x, queue).reshape(right.shape)
-    queue.finish()
-    return x.reshape(right.shape)  # type: ignore[no-untyped-call] # PyOpenCL's
+    plan = make_plan(A, lower, unit_diagonal, False, "auto", place_of_solution(A, {"b": right}))
+    x = plan(right)
+    plan.check()
+    if isinstance(x, cl_array.Array):
+        plan.queue.finish()
+    return x
