@@ -1,4 +1,4 @@
-"""SuperLU's factors, on the host, and a direct solver that caches them."""
+"""SuperLU's factors, computed on the host; solutions by them on the device; and a direct solver that caches them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,58 @@ import scipy.sparse.linalg
 from pyopencl import array as cl_array
 
 from clsparse_py._arrays.base import SparseArray, on_device
-from clsparse_py._arrays.hosted import as_given, by_scipy, on_host
-from clsparse_py._ground.errors import runs_on_host, warn
+from clsparse_py._arrays.hosted import array_on, as_given, by_scipy, on_host
+from clsparse_py._build.plain import door
+from clsparse_py._ground.errors import require_name, runs_on_host, warn
+from clsparse_py._run.transfer import copy_to_host
+from clsparse_py._solvers.linalg.problem import check_right_side
+from clsparse_py._solvers.linalg.triangular_plan import triangular_plan
 
 __all__ = ["SuperLU", "spsolve", "wrap_solve"]
 
 
+class _Solution:
+    """Solutions by LU factors on the device: a permutation, two triangular systems and another permutation.
+
+    Parameters
+    ----------
+    factors : scipy.sparse.linalg.SuperLU
+        Of a matrix A, ``Pr A Pc = L U``.
+    queue : pyopencl.CommandQueue
+    trans : {"N", "T", "H"}
+        Solve with A, with its transposed, or with its conjugate transposed.
+    """
+
+    def __init__(self, factors: Any, queue: cl.CommandQueue, trans: str) -> None:
+        of_host = (scipy.sparse.csr_array(part) for part in (factors.L, factors.U))
+        lower, upper = (on_device(queue, part.conj() if trans == "H" else part) for part in of_host)
+        self._dtype = np.dtype(lower.dtype)
+        transposed = trans != "N"
+        by_lower = triangular_plan(lower, unit_diagonal=True, transposed=transposed)
+        by_upper = triangular_plan(upper, lower=False, transposed=transposed)
+        self._first, self._second = (by_upper, by_lower) if transposed else (by_lower, by_upper)
+        before, after = (factors.perm_c, factors.perm_r) if transposed else (factors.perm_r, factors.perm_c)
+        self._before, self._after = self._permutation(queue, np.argsort(before)), self._permutation(queue, after)
+
+    def _permutation(self, queue: cl.CommandQueue, rows: Any) -> Any:
+        """Return the matrix that takes row ``rows[i]`` of a right-hand side to row i."""
+        n = rows.size
+        parts = np.ones(n, self._dtype), rows.astype(np.int32), np.arange(n + 1, dtype=np.int32)
+        return on_device(queue, scipy.sparse.csr_array(parts, shape=(n, n)))
+
+    def __call__(self, rhs: Any) -> Any:
+        """Return the solutions for right-hand sides of the host or of the device, as they are."""
+        right = check_right_side("rhs", rhs, self._before.shape[0])
+        if not np.can_cast(right.dtype, self._dtype):
+            raise TypeError(f"rhs: must be of a dtype that {self._dtype}, of the factors, holds, is {right.dtype}")
+        queue = self._first.queue
+        on_the_device = right if isinstance(right, cl_array.Array) else array_on(queue, right.astype(self._dtype, copy=False))
+        x = self._after @ self._second(self._first(self._before @ on_the_device))
+        return x if right is on_the_device else copy_to_host(x, queue)
+
+
 class SuperLU:
-    """The LU factors of a sparse matrix, on the host; made by `splu` and `spilu`.
+    """The LU factors of a sparse matrix, computed on the host by `splu` and `spilu`.
 
     Attributes
     ----------
@@ -44,6 +88,7 @@ class SuperLU:
 
     def __init__(self, factors: Any, queue: cl.CommandQueue | None) -> None:
         self._factors, self._queue = factors, queue
+        self._solutions: dict[str, _Solution] = {}
         self.shape: tuple[int, int] = factors.shape
         self.nnz: int = factors.nnz
         self.perm_r: npt.NDArray[np.int32] = factors.perm_r
@@ -64,13 +109,18 @@ class SuperLU:
         columns = scipy.sparse.csc_array(part)
         return columns if self._queue is None else on_device(self._queue, columns)
 
+    def _solve_on_host(self, rhs: Any, trans: str = "N") -> Any:
+        """Return the solutions by SuperLU, on the host."""
+        return as_given(rhs, self._factors.solve(np.asarray(on_host(rhs)), trans))
+
+    @door(_solve_on_host)
     def solve(self, rhs: Any, trans: str = "N") -> Any:
-        """Return the solutions of ``A x = rhs`` by the LU factors of A; solves on the host.
+        """Return the solutions of ``A x = rhs`` by the LU factors of A: on the device if A was there, else on the host.
 
         Parameters
         ----------
         rhs : numpy.ndarray or pyopencl.array.Array
-            A right-hand side of n entries, or n x k for k of them.
+            A right-hand side of n entries, or n x k for k of them, which are solved together.
         trans : {"N", "T", "H"}
             Solve with A, with its transposed, or with its conjugate transposed.
 
@@ -78,12 +128,30 @@ class SuperLU:
         -------
         numpy.ndarray or pyopencl.array.Array
             As ``rhs``, of its shape.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``rhs`` has another number of rows, or a dtype that the factors' dtype does not hold.
+
+        Notes
+        -----
+        On the device each factor is a `TriangularPlan`. The first call for a ``trans`` copies the factors there.
         """
-        return as_given(rhs, self._factors.solve(np.asarray(on_host(rhs)), trans))
+        if self._queue is None or 0 in np.shape(rhs):
+            return self._solve_on_host(rhs, trans)
+        require_name("trans", trans, ("N", "T", "H"))
+        solution = self._solutions.get(trans)
+        if solution is None:
+            solution = self._solutions[trans] = _Solution(self._factors, self._queue, trans)
+        return solution(rhs)
 
 
-def wrap_solve(solve: Callable[[Any], Any], _: cl.CommandQueue | None) -> Callable[[Any], Any]:
+def wrap_solve(solve: Callable[[Any], Any], queue: cl.CommandQueue | None) -> Callable[[Any], Any]:
     """Return SciPy's function that solves by LU factors, for right-hand sides of the host or of the device."""
+    factors = getattr(solve, "__self__", None)
+    if factors is not None:
+        return SuperLU(factors, queue).solve
     return lambda b: as_given(b, solve(np.asarray(on_host(b))))
 
 

@@ -181,6 +181,34 @@ def test_direct_solvers(wide: cl.CommandQueue) -> None:
     np.testing.assert_allclose(linalg.spsolve_triangular(on(wide, lower), b), of_scipy.spsolve_triangular(lower, b))
 
 
+def test_lu_factors_solve_on_the_device(queue: cl.CommandQueue) -> None:
+    rng, n = np.random.default_rng(5), 60
+    kinds = ("float32", "complex64", *(("float64", "complex128") if describe(queue.device).fp64 else ()))
+    for dtype in kinds:
+        host = scipy.sparse.random_array((n, n), density=0.1, rng=rng) + scipy.sparse.diags_array(rng.random(n) + 2)
+        host = scipy.sparse.csc_array(host * (1 + 0.5j) if dtype.startswith("c") else host).astype(dtype)[rng.permutation(n)]
+        factors, wanted = linalg.splu(on(queue, host)), of_scipy.splu(host)
+        near = {"rtol": 2e-3, "atol": 2e-4} if dtype in ("float32", "complex64") else {"rtol": 1e-9, "atol": 1e-11}
+        for right in (rng.random(n), rng.random((n, 1)), rng.random((n, 11)), np.asfortranarray(rng.random((n, 3)))):
+            b = right.astype(dtype)
+            for trans in "NTH":
+                x = wanted.solve(b, trans)
+                for given in (b, cl_array.to_device(queue, b)):
+                    result = factors.solve(given, trans)
+                    assert isinstance(result, cl_array.Array) == isinstance(given, cl_array.Array)
+                    assert result.dtype == x.dtype
+                    np.testing.assert_allclose(result.get() if given is not b else result, x, **near)
+            np.testing.assert_allclose(linalg.factorized(on(queue, host))(b), x if trans == "N" else wanted.solve(b), **near)
+        assert factors.solve(np.zeros((n, 0), dtype)).shape == (n, 0)
+        for message, call in (
+            ("rhs: must have 60", lambda: factors.solve(np.zeros(61, dtype))),  # noqa: B023 - called at once
+            ("trans: must be", lambda: factors.solve(np.zeros(n, dtype), "X")),  # noqa: B023
+            ("rhs: must be of a dtype", lambda: factors.solve(np.zeros(n, "longdouble"))),  # noqa: B023
+        ):
+            with pytest.raises((ValueError, TypeError), match=message):
+                call()
+
+
 def test_factors_are_kept_until_the_array_changes(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     splu = of_scipy.splu
