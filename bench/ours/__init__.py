@@ -6,7 +6,8 @@ import pyopencl as cl
 
 from bench import problems
 from bench.contestants import Contestant
-from bench.ours import elementwise, indexing, multigrid, primitives, sddmm, spgemm, spmm, spmv, sptrans, triangles
+from bench.ours import elementwise, indexing, multigrid, primitives, sddmm, spgemm, spmm, spmv, sptrans, sptrsv, triangles
+from bench.problems import sptrsv as sptrsv_of
 from bench.problems import triangles as triangles_of
 
 # Methods of the operations that have several.
@@ -39,6 +40,8 @@ def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], 
         return elementwise.contestants(operation, queue)
     if operation == triangles_of.OPERATION:
         return triangles.contestants(queue)
+    if operation == sptrsv_of.OPERATION:
+        return sptrsv.contestants(queue)
     if operation in problems.GROUPS["sddmm"]:
         return sddmm.contestants(queue)
     if operation in problems.GROUPS["spmm"]:

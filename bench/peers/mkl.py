@@ -23,6 +23,7 @@ from bench.problems.spgemm import Spgemm
 from bench.problems.spmm import OPERATIONS, Spmm
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
+from bench.problems.sptrsv import Sptrsv
 
 # sparse_operation_t: the matrix itself.
 _NON_TRANSPOSE = 10
@@ -45,6 +46,8 @@ class _Description(ctypes.Structure):
 
 # A general matrix, as MKL numbers it.
 _GENERAL = _Description(20, 40, 50)
+# The lower triangle of a matrix, with the stored diagonal.
+_LOWER = _Description(23, 40, 50)
 
 
 def available() -> str | None:
@@ -65,7 +68,7 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation == "spmv":
         return [Contestant("mkl/one-shot", _one_shot), Contestant("mkl/handle", _optimise)]
-    calls = {"sptrans": _sptrans, "spgemm": _spgemm, "amg": _spgemm, **dict.fromkeys(OPERATIONS, _spmm)}
+    calls = {"sptrans": _sptrans, "spgemm": _spgemm, "amg": _spgemm, "sptrsv": _sptrsv, **dict.fromkeys(OPERATIONS, _spmm)}
     return [Contestant("mkl", calls[operation])] if operation in calls else []
 
 
@@ -102,6 +105,15 @@ def _spgemm(problem: Spgemm) -> HostPrepared:
     return HostPrepared(
         problem, _MatrixProduct(problem), f"{machine.threads()} threads, rows sorted", unpack=problem.with_cancelled
     )
+
+
+def _sptrsv(problem: Sptrsv) -> HostPrepared:
+    start = time.perf_counter()
+    solution = _Solution(problem)
+    created = time.perf_counter() - start
+    prepared = HostPrepared(problem, solution, f"{machine.threads()} threads, {_EXPECTED_PRODUCTS} solutions expected")
+    prepared.once["plan"] = created
+    return prepared
 
 
 class _Handle:
@@ -152,6 +164,23 @@ class _Product:
             ctypes.c_void_p(self._y.ctypes.data),
         )
         return (self._y,)
+
+
+class _Solution:
+    """A solution by a handle that was told what to expect, and optimised."""
+
+    def __init__(self, problem: Sptrsv) -> None:
+        self._b, self._x = problem.b, problem.empty()
+        self._scalar = _SCALARS[problem.dtype]
+        self._handle = _Handle(problem.matrix)
+        _call("mkl_sparse_set_sv_hint", self._handle.pointer, _NON_TRANSPOSE, _LOWER, _EXPECTED_PRODUCTS)
+        _call("mkl_sparse_optimize", self._handle.pointer)
+
+    def __call__(self) -> Result:
+        """Solve L x = b."""
+        name, b, x = f"mkl_sparse_{self._handle.letter}_trsv", self._b.ctypes.data, self._x.ctypes.data
+        _call(name, _NON_TRANSPOSE, self._scalar(1.0), self._handle.pointer, _LOWER, ctypes.c_void_p(b), ctypes.c_void_p(x))
+        return (self._x,)
 
 
 class _Made(abc.ABC):

@@ -16,6 +16,7 @@ from bench.problems.base import Array, Result
 from bench.problems.spgemm import Spgemm
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
+from bench.problems.sptrsv import Sptrsv
 
 
 def available() -> str | None:
@@ -30,7 +31,7 @@ def versions() -> dict[str, str]:
 
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
-    calls = {"spmv": _spmv, "sptrans": _sptrans, "spgemm": _spgemm, "amg": _spgemm}
+    calls = {"spmv": _spmv, "sptrans": _sptrans, "spgemm": _spgemm, "amg": _spgemm, "sptrsv": _sptrsv}
     return [Contestant("numba", calls[operation])] if operation in calls else []
 
 
@@ -59,6 +60,17 @@ def _sptrans(problem: Sptrans) -> HostPrepared:
         return result
 
     return HostPrepared(problem, transpose, detail=f"{threads} threads, result kept")
+
+
+def _sptrsv(problem: Sptrsv) -> HostPrepared:
+    substitution = _compile_substitution()
+    L, x = problem.matrix, problem.empty()
+
+    def solve() -> Result:
+        substitution(L.indptr, L.indices, L.data, problem.b, x)
+        return (x,)
+
+    return HostPrepared(problem, solve, detail="1 thread, a serial loop")
 
 
 def _spgemm(problem: Spgemm) -> HostPrepared:
@@ -107,6 +119,22 @@ def _compile_product() -> Callable[..., None]:
             y[row] = total
 
     return multiply
+
+
+@functools.cache
+def _compile_substitution() -> Callable[..., None]:
+    import numba
+
+    @numba.njit
+    def solve(indptr: Any, indices: Any, data: Any, b: Any, x: Any) -> None:
+        for row in range(x.size):
+            total, last = b[row], indptr[row + 1] - 1
+            for k in range(indptr[row], last):
+                total -= data[k] * x[indices[k]]
+            x[row] = total / data[last]
+
+    result: Callable[..., None] = solve
+    return result
 
 
 @functools.cache

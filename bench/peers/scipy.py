@@ -9,7 +9,7 @@ import pyopencl as cl
 import scipy
 
 from bench.contestants import Contestant, DeclinedError, HostPrepared
-from bench.problems import elementwise, indexing, sddmm, spmm, triangles
+from bench.problems import elementwise, indexing, sddmm, spmm, sptrsv, triangles
 from bench.problems.base import Result
 from bench.problems.spgemm import Spgemm
 from bench.problems.spmm import Spmm
@@ -33,7 +33,7 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
         return [Contestant("scipy", _spgemm), Contestant("scipy/sorted", functools.partial(_spgemm, ordered=True))]
     calls = {"spmv": _spmv, "sptrans": _sptrans, **dict.fromkeys(indexing.OPERATIONS, _index)}
     calls |= {**dict.fromkeys(elementwise.CALLS, _elementwise), **dict.fromkeys(spmm.OPERATIONS, _spmm)}
-    calls |= {triangles.OPERATION: _triangles, **dict.fromkeys(sddmm.OPERATIONS, _sddmm)}
+    calls |= {triangles.OPERATION: _triangles, sptrsv.OPERATION: _sptrsv, **dict.fromkeys(sddmm.OPERATIONS, _sddmm)}
     return [Contestant("scipy", calls[operation])] if operation in calls else []
 
 
@@ -59,6 +59,11 @@ def _triangles(problem: triangles.Triangles) -> HostPrepared:
     if int(np.diff(L.indptr)[L.indices].sum()) > 1 << 28:
         raise DeclinedError("L @ L takes more memory than is given to it")
     return HostPrepared(problem, lambda: (np.array([int((L @ L).multiply(L).sum())]),), detail="1 thread, (L @ L) * L")
+
+
+def _sptrsv(problem: sptrsv.Sptrsv) -> HostPrepared:
+    solve = scipy.sparse.linalg.spsolve_triangular
+    return HostPrepared(problem, lambda: (solve(problem.matrix, problem.b),), detail="1 thread")
 
 
 def _sptrans(problem: Sptrans) -> HostPrepared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
-from bench.problems import elementwise, indexing, multigrid, sddmm, spgemm, spmm, spmv, sptrans, triangles
+from bench.problems import elementwise, indexing, multigrid, sddmm, spgemm, spmm, spmv, sptrans, sptrsv, triangles
 from bench.problems import primitives as _primitives
 from bench.problems.base import Problem
 from bench.problems.matrices import DTYPES
@@ -40,6 +40,7 @@ _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     "spgemm": spgemm.make,
     "amg": spgemm.make_amg,
     triangles.OPERATION: triangles.make,
+    sptrsv.OPERATION: sptrsv.make,
     **{operation: functools.partial(_sddmm, operation) for operation in sddmm.OPERATIONS},
     **{operation: functools.partial(_spmm, operation) for operation in spmm.OPERATIONS},
     **{operation: functools.partial(_elementwise, operation) for operation in elementwise.CALLS},
