@@ -352,9 +352,9 @@ def _read_improvement(option: Any) -> tuple[float, int]:
     name, options = unpack(option)
     if name not in ("jacobi", None):
         raise ValueError(f"improve_candidates: must be 'jacobi' or None, is {name!r}")
-    if name is None:
-        return 0.0, 0
-    omega, iterations = float(options.pop("omega", 1.0)), operator.index(options.pop("iterations", 1))
+    omega, iterations = 0.0, 0
+    if name is not None:
+        omega, iterations = float(options.pop("omega", 1.0)), operator.index(options.pop("iterations", 1))
     if options:
         raise TypeError(f"improve_candidates: has no option {', '.join(options)}")
     return omega, iterations
@@ -378,9 +378,9 @@ def _read_omegas(option: Any) -> tuple[float, ...]:
     name, options = unpack(option)
     if name not in ("jacobi", None):
         raise ValueError(f"smooth: must be 'jacobi' or None, is {name!r}")
-    if name is None:
-        return ()
-    omega, degree = float(options.pop("omega", _OMEGA)), operator.index(options.pop("degree", 1))
+    omega, degree = 0.0, 0
+    if name is not None:
+        omega, degree = float(options.pop("omega", _OMEGA)), operator.index(options.pop("degree", 1))
     if options:
         raise TypeError(f"smooth: has no option {', '.join(options)}")
     return (omega,) * degree

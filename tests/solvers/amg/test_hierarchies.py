@@ -262,6 +262,9 @@ def test_wrong_arguments(queue: cl.CommandQueue) -> None:
         {"B": np.ones(144) * 1j},
         {"smooth": ("jacobi", {"x": 1})},
         {"strength": ("symmetric", {"x": 1})},
+        {"strength": (None, {"theta": 1})},
+        {"smooth": (None, {"omega": 1})},
+        {"improve_candidates": (None, {"iterations": 1})},
         {"improve_candidates": ("jacobi", {"x": 1})},
         {"presmoother": ("jacobi", {"x": 1})},
     ):
