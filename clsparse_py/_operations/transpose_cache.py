@@ -59,6 +59,7 @@ class MemoryReport(Shown):
     @property
     @override
     def table(self) -> Table:
+        """The report as a table: each memory's name, bytes and the operations that need it; the last row has the sum."""
         rows = [(part, f"{n:,}", user) for part, n, user in (*self.entries, ("all", self.bytes, ""))]
         return Table(self.title, ("what", "bytes", "needed by"), rows, numbers="bytes")
 

@@ -66,6 +66,7 @@ class Addition(Parameters):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: template, shape, operation (unless addition), dtypes of values and sums, and work-group size."""
         types = self.target if self.source == self.target else f"{self.source}_{self.target}"
         if self.operation != "plus":
             types = f"{self.operation}_{types}"
@@ -74,6 +75,7 @@ class Addition(Parameters):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: how lanes exchange values, the types of values and sums, and the addition."""
         source, target, total = np.dtype(self.source), np.dtype(self.target), np.dtype(self.total)
         lines = [self.portability.defines]
         if needs_fp64(source, target):

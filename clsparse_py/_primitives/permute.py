@@ -33,6 +33,7 @@ class Moving(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the types of indices and of moved values, or positions in their place."""
         moved_type = MOVED_TYPES[self.value_bytes] if self.value_bytes else "I"
         return f"{super().prelude}\ntypedef {moved_type} V;  // values, which are moved and not computed with"
 

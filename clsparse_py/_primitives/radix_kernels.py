@@ -61,6 +61,7 @@ class _OfPositions(Parameters):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the type I of positions."""
         return _define_types(self.index, 0)
 
 
@@ -91,6 +92,7 @@ class RadixCount(_OfPositions):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: "few" or not, digit bits, entries of a tile, tiles to a work-group, types, work-group size."""
         prefix = "few_" if self.few else ""
         return f"radix_count_{prefix}b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
 
@@ -123,11 +125,13 @@ class RadixStarts(Parameters):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: template, bits of a digit, type of positions, and work-group size."""
         return f"radix_starts_b{self.bits}_{self.index}_wg{self.work_group}"
 
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: how lanes exchange values, and the type I of positions."""
         return f"{self.portability.defines}\n{_define_types(self.index, 0)}"
 
     @override
@@ -258,6 +262,7 @@ class RadixScatter(RanksTiles):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: source of words, pass, digit bits, entries to a work-item, values, types, work-group size."""
         payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
         role = f"{'first' if self.first else 'next'}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
         types = f"{'few_' if self.few else ''}{self.word}_{self.result}_{self.index}"
@@ -266,6 +271,7 @@ class RadixScatter(RanksTiles):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: how lanes find equal digits, and the types of positions and values."""
         return f"{self.matching}\n{_define_types(self.index, self.value_bytes)}"
 
     @override
@@ -303,6 +309,7 @@ class RadixChunkCount(_OfPositions):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: template, types of words and positions, and work-group size."""
         return f"radix_chunk_count_{self.word}_{self.index}_wg{self.work_group}"
 
     @override
@@ -336,6 +343,7 @@ class RadixChunkStarts(_OfPositions):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: template, step ("sum" or "scan"), type of positions, and work-group size."""
         return f"radix_chunk_starts_{self.step}_{self.index}_wg{self.work_group}"
 
 
@@ -367,6 +375,7 @@ class RadixChunkScatter(_OfPositions):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: source of words, flags ("last", ...), bytes of a value, types, and work-group size."""
         payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
         flags = {"last": self.last, "pointers": self.pointers, "highest": self.highest, "far": self.far}
         role = "_".join((self.source, *(flag for flag, is_set in flags.items() if is_set)))
@@ -375,6 +384,7 @@ class RadixChunkScatter(_OfPositions):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the type I of positions and, if there are values, their type V."""
         return _define_types(self.index, self.value_bytes)
 
     @override

@@ -77,6 +77,7 @@ class OfSegments(Addition):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the lines of `Addition`, and the type I of pointers to segments."""
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.index]} I;  // {self.index}: pointers"
 
 

@@ -119,6 +119,7 @@ class SortNetwork(OfElements):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: types of pointers, keys, values and words, and how lanes exchange words."""
         return "\n".join((super().prelude, self.portability.defines, *define_sum_type(np.dtype(self.word))))
 
     @override

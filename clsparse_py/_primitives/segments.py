@@ -257,6 +257,7 @@ class OfRuns(Parameters):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: template, shape, kind of runs and length of a tile, type of pointers, and work-group size."""
         return f"{self.template.rpartition('/')[2]}_{self.shape_name}{self.runs.name}_{self.index}_wg{self.work_group}"
 
     @property
@@ -267,6 +268,7 @@ class OfRuns(Parameters):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the type I of pointers, and the macros by which kernels find sorted runs."""
         return f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: pointers\n{self.runs.prelude}"
 
     @override
@@ -289,11 +291,13 @@ class OfElements(OfRuns):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: that of `OfRuns`, and the types of keys and values, such as ``int32_v8``."""
         return f"{super().name}_{self.elements.name}"
 
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the lines of `OfRuns`, and the types of keys and values."""
         return f"{super().prelude}\n{self.elements.prelude}"
 
     @override

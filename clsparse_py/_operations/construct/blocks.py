@@ -29,7 +29,7 @@ __all__ = ["BLOCK_PAIR", "Block", "BlockAlone", "BlockEntries", "BlockRow", "Blo
 
 #: Number of entries that a work-item copies at a time from a sparse block that stands alone in its row of blocks.
 _ITEMS = 4
-#: Kind of a row of blocks: its number of rows, and the blocks' numbers of entries and first columns.
+#: Key of a row of blocks: its number of rows, and for each block its number of entries and its first column in the result.
 _RowKind = tuple[int, tuple[tuple[int, int], ...]]
 
 
@@ -41,7 +41,7 @@ class BlockRows(OfStructure):
     template = "construct/block_rows"
 
 
-#: Loop that writes the row pointers of two sparse blocks that stand side by side.
+#: Loop that writes the row pointers of the matrix that two sparse blocks, side by side, make.
 BLOCK_PAIR = declare_loop(
     "construct/block_pair",
     "Row pointers of two sparse matrices that stand side by side, from row_begin on, and of one row more, the end; base: how "
@@ -61,7 +61,7 @@ class BlockAlone(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``items``, the entries that a work-item copies at a time."""
+        """Return the template's arguments by name: its fields, and ``items``, the entries that a work-item copies at a time."""
         return {**super().arguments(), "items": _ITEMS}
 
     @classmethod
@@ -109,7 +109,7 @@ class BlockRow(NamedTuple):
 
     @property
     def kind(self) -> _RowKind:
-        """Key by which launches for a row of blocks are recorded: numbers of rows and of blocks' entries, and first columns."""
+        """Key by which a row of blocks' launches are recorded: its number of rows, each block's entry count and first column."""
         return self.n_rows, tuple([(block.indices.size, block.column) for block in self.blocks])
 
 
@@ -142,7 +142,7 @@ def stack(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any]
 
 
 def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> dict[str, Built]:
-    """Build the kernels that copy rows of one, two and more (3) sparse blocks into a matrix, all before one is enqueued."""
+    """Return, by name, the kernels that copy rows of blocks; ``blocks``: the numbers of blocks in a row, 3 for three and more."""
     group, name, value_bytes = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
     records: dict[str, Parameters] = {}
     if 1 in blocks:
@@ -159,7 +159,7 @@ def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blo
 def _enqueue_rows(
     chain: Chain, data: cl_array.Array, indices: cl_array.Array, indptr: cl_array.Array, *parts_and_rows: Any
 ) -> None:
-    """Enqueue the kernels that copy all rows of blocks into a matrix; arguments: all blocks' arrays, and rows' keys."""
+    """Enqueue the kernels that copy all rows of blocks into a matrix; ``parts_and_rows``: blocks' arrays, then the rows' keys."""
     *parts, rows = parts_and_rows
     kernels = _build_kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
     result, first_row, first_entry, first_block, i = (data, indices, indptr), 0, 0, 0, 0
@@ -222,7 +222,7 @@ def _enqueue_alone(
     first_row: int,
     first_entry: int,
 ) -> None:
-    """Enqueue the copy of one sparse block, or of two, one below the other, that stand alone in their rows of blocks."""
+    """Enqueue the copy of one sparse block, or of two, one below the other: each is the only block of its row of blocks."""
     data, indices, indptr = result
     lengths, columns = zip(*(blocks[0] for _, blocks in rows), strict=True)
     n_all, n_pointers = sum(lengths), sum(n_rows for n_rows, _ in rows) + 1

@@ -52,13 +52,14 @@ class Kron(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the types of indices and values, and the product of two values."""
         lines = lines_of_two(self.a, self.b, self.dtype.name, OPERATORS["multiply"].expression(self.dtype))
         return "\n".join([super().prelude, *lines])
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "coordinates"."""
+        """Yield example records: "", which writes columns and values of entries, and "coordinates", which writes rows, too."""
         for variant, coordinates in (("", False), ("coordinates", True)):
             yield variant, cls(work_group_of(device), arithmetic.index, arithmetic.a, arithmetic.x, coordinates)
 
@@ -79,7 +80,7 @@ KRON_POINTERS = declare_loop(
 def compute_kron_entries(
     queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, coordinates: bool
 ) -> tuple[cl_array.Array, ...]:
-    """Return the values and columns of a Kronecker product's entries, row by row, and the rows if ``coordinates``.
+    """Return the values and columns of a Kronecker product's entries, row by row; a third array, rows, only if ``coordinates``.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def compute_kron_entries(
 
 
 def compute_kron_pointers(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
-    """Return the row pointers of a Kronecker product from both matrices' row pointers, of one dtype; both have rows."""
+    """Return a Kronecker product's row pointers from those of its two factors, of one dtype; each factor has rows."""
     chain, n_rows = Chain(queue, a_indptr, b_indptr), math.prod(pointers.size - 1 for pointers in (a_indptr, b_indptr))
     indptr = allocate(queue, "indptr of the Kronecker product", n_rows + 1, a_indptr.dtype, a_indptr.allocator)
     b_rows = np.uint64(b_indptr.size - 1)

@@ -20,11 +20,11 @@ class Thresholds(thresholds.Thresholds):
 
     #: Most entries to a work-item of a GPU; the look-up of the row of its first entry is then one of many loads.
     max_items: int = number(16, "entries", least=1)
-    #: Least work-groups per compute unit, for which work-items take fewer entries; tiles per core of a CPU device.
+    #: Least work-groups per compute unit of a GPU: a work-item takes fewer entries to reach it. Tiles per core of a CPU device.
     groups_per_unit: int = number(8, "work-groups", on_cores=16, least=1)
     #: Least entries of a tile on CPU devices.
     min_tile: int = number(64, "entries", least=1)
-    #: Most entries of sparse blocks that stand alone in their rows of blocks for a GPU's kernel; the driver copies more entries.
+    #: Most entries that a GPU's kernel copies of sparse blocks that stand alone in their rows of blocks; the driver copies more.
     max_moved: int = number(1 << 25, "entries")
     #: Most work-groups per compute unit of the kernel that copies sparse blocks that stand alone in their rows of blocks.
     moving_groups_per_unit: int = number(64, "work-groups", on_cores=4, least=1)
@@ -33,12 +33,12 @@ class Thresholds(thresholds.Thresholds):
 
 
 def work_group_of(device: Device) -> int:
-    """Return the work-group size of kernels that take tiles of entries: 1 on CPU devices, where a work-item takes a long tile."""
+    """Return the work-group size of kernels that take tiles of entries: 1 on CPU devices, else 128 or the device's maximum."""
     return 1 if device.lanes_are_loops else min(128, device.max_work_group)
 
 
 def divide_tiles(device: Device, n: int, work_group: int) -> tuple[int, tuple[np.uint64, np.uint64]]:
-    """Return the number of work-groups that share n entries, and kernels' arguments: n, and tile, the entries of a work-group."""
+    """Return the number of work-groups that share n entries, and two kernel arguments: n, and the entries to a work-group."""
     limits = Thresholds.of(device)
     if device.lanes_are_loops:
         tile = max(-(-n // (device.compute_units * limits.groups_per_unit)), limits.min_tile) * work_group

@@ -36,7 +36,7 @@ class Triangle(OfStructure):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "upper"."""
+        """Yield example records of the kernel for the lower triangle, "", and for the "upper" one."""
         for variant, upper in (("", False), ("upper", True)):
             yield variant, cls(work_group_of(device), arithmetic.index, upper)
 

@@ -57,6 +57,7 @@ class Complement(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the types I and P of the indices of the result and of the pattern."""
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.pattern]} P;  // {self.pattern}: indices of the pattern"
 
     @classmethod
@@ -139,7 +140,7 @@ def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
 
 
 def compare_with_dense(operator: str, A: Matrix, other: Any) -> Any:
-    """Return where a comparison of a matrix with a dense operand holds, as a dense array of booleans of the operand's kind.
+    """Return where a comparison of a matrix with a dense array holds: a dense boolean array, on host or device as ``other`` is.
 
     ``other`` has one or two dimensions; rows and columns of both are repeated, as in NumPy.
     """
@@ -187,7 +188,7 @@ def _complement_pattern(
 
 
 def choose_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
-    """Return the sparse matrix of the elementwise maxima or minima of a sparse matrix and a scalar.
+    """Return the sparse matrix of the elementwise maxima or minima, as ``operator`` says, of a sparse matrix and a scalar.
 
     Warns, as SciPy does, if the result has entries everywhere.
     """
@@ -207,7 +208,7 @@ def choose_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
 
 
 def choose_with_dense(operator: str, A: Matrix, other: Any) -> Any:
-    """Return the elementwise maxima or minima of a sparse matrix and a dense operand, as a dense array of the operand's kind.
+    """Return the elementwise maxima or minima of a sparse and a dense matrix: a dense array, on host or device as ``other`` is.
 
     Parameters
     ----------

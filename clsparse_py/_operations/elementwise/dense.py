@@ -33,7 +33,7 @@ __all__ = [
     "make_dense",
 ]
 
-#: Greatest work-group size of kernels that apply an operator, entry by entry, to a dense matrix and a sparse or dense one.
+#: Most work-items of a work-group in kernels that apply an elementwise operator to a dense matrix and a sparse or dense one.
 _WORK_GROUP = 128
 
 #: Rows and columns of the entries of a matrix.
@@ -77,6 +77,7 @@ class AtEntries(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the types of indices and values, and the operator on two values."""
         dtype = np.result_type(self.a, self.b)
         lines = lines_of_two(self.a, self.b, dtype.name, BINARY[self.operator].expression(dtype))
         return "\n".join([super().prelude, *lines])
@@ -103,19 +104,20 @@ class Outer(AtEntries):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: that of `AtEntries`, and the type J of the results' rows and columns."""
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.result]} J;  // {self.result}: rows and columns of results"
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "column"."""
+        """Yield example records of the kernel for a sparse row, "", and for a sparse "column"."""
         types = arithmetic.index, arithmetic.a, arithmetic.x
         for variant, result, of_row in (("", arithmetic.index, True), ("column", "int64", False)):
             yield variant, cls(min(128, device.max_work_group), *types, "multiply", result, of_row)
 
 
 def make_dense(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None, operator: str = "plus") -> cl_array.Array:
-    """Return a sparse matrix as a dense, C-contiguous one of a dtype that holds its values; duplicates are added up in the dtype.
+    """Return a sparse matrix as a dense, C-contiguous device array of ``dtype``; the operator "plus" adds up duplicates in it.
 
     With the operator "second" the last duplicate counts, and -0.0 stays -0.0. ``out``, if any, is an array of A's shape and of
     that dtype that becomes the result.
@@ -159,7 +161,7 @@ def combine_dense(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: c
 
 
 def combine_with_dense(queue: cl.CommandQueue, operator: str, matrix: cl_array.Array, other: Any) -> Any:
-    """Return an elementwise operator's results on a dense device matrix and a dense operand, as a NumPy or device array like it.
+    """Return an elementwise operator's results on a dense device matrix and a dense array: on host or device, as ``other`` is.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ __all__ = ["Functions"]
 
 
 def _define_method(name: str) -> Callable[[Any], Any]:
-    """Return the method that applies a function of `UFUNCS` to the stored values of a matrix."""
+    """Return a method, such as ``sin``, that applies a function of `UFUNCS` to a matrix's stored values, duplicates added up."""
 
     def method(self: Any) -> Any:
         """Return the matrix of a function of `UFUNCS`, such as the sine, of each stored value; ``__doc__`` is replaced below."""
@@ -153,7 +153,7 @@ class Functions(Matrix):
         return self._map_values("imag")
 
     def _map_values(self, operation: str) -> Self:
-        """Return the matrix of a unary operation's results on the stored values, duplicates among them."""
+        """Return the matrix of a unary operation's results on the stored values, on each duplicate by itself."""
         self.require_valid()
         return self.with_values(map_values(self.queue, self.data, operation))
 
@@ -169,7 +169,7 @@ class Functions(Matrix):
 
 
 def _power(queue: cl.CommandQueue, values: cl_array.Array, n: Any, result: np.dtype[Any]) -> cl_array.Array:
-    """Return the n-th powers of values in a given dtype; by square, reciprocal or square root if n is 2, -1 or 0.5, as NumPy."""
+    """Return the n-th powers of values, of dtype ``result``: by square, reciprocal or square root where NumPy takes these."""
     is_same_dtype = values.dtype == result
     if n == 2 and is_same_dtype:
         return map_values(queue, values, "square")

@@ -42,7 +42,7 @@ class InPlace:
         return self
 
     def _scale(self, factor: Any) -> None:
-        """Multiply the stored values of a sparse array by a scalar in place; their dtype stays."""
+        """Replace the stored values of a sparse array by their products with a scalar; the values' dtype stays."""
         values: cl_array.Array = self.data
         own_dtype = np.dtype(values.dtype)
         result = (np.ones(1, own_dtype) * factor).dtype

@@ -179,7 +179,10 @@ class Elementwise(Functions):
         raise ValueError(f"other: must have shape {self.shape}, a row or a column of it, has {other.shape} (inconsistent shapes)")
 
     def _operate_with_dense(self, other: Any, operate: Callable[[Any, Any], Any]) -> Any:
-        """Return the elementwise product or quotient with a dense operand; ``operate`` is `times_dense` or `divide_by_dense`."""
+        """Return the elementwise product or quotient with a dense operand, NotImplemented if ``other`` is none.
+
+        ``operate`` is `times_dense` or `divide_by_dense`.
+        """
         dense = dense_operand(self.context, other)
         if dense is None:
             return NotImplemented
@@ -256,7 +259,7 @@ class Elementwise(Functions):
     def minimum(self, other: Any) -> Any: ...
 
     def minimum(self, other: Any) -> Any:
-        """Return the elementwise minimum of A and ``other``; as for `maximum`, with a negative scalar."""
+        """Return the elementwise minimum of A and ``other``, as `maximum`; a negative scalar gives an entry at each place."""
         return self._choose("minimum", other)
 
     def _choose(self, operator: str, other: Any) -> Any:
@@ -370,7 +373,7 @@ class Elementwise(Functions):
         return other
 
     def _with_dense(self, other: Any, sign: int, operator: str) -> Any:
-        """Return ``sign * other`` plus or minus this matrix, for a dense operand ``other``."""
+        """Return ``sign * other`` plus or minus this matrix, as ``operator`` says, for a dense ``other``; else NotImplemented."""
         if not isinstance(other, (np.ndarray, cl_array.Array)):
             return NotImplemented
         other = self._require_broadcastable(other)
@@ -387,7 +390,7 @@ class Elementwise(Functions):
         return dense if isinstance(other, cl_array.Array) else copy_to_host(dense, self.queue)
 
     def _require_broadcastable(self, other: Any) -> Any:
-        """Return a dense operand that broadcasts to this matrix's shape; a NumPy array is broadcast.
+        """Return a dense operand, checked to broadcast to this matrix's shape: a NumPy array broadcast, a device array as it is.
 
         Raises
         ------
@@ -402,7 +405,7 @@ class Elementwise(Functions):
         return np.broadcast_to(dense, self.shape) if isinstance(dense, np.ndarray) else dense
 
     def _dense_copy(self, other: Any, dtype: np.dtype[Any], sign: int) -> cl_array.Array:
-        """Return a dense operand or 0 minus it, broadcast to this matrix's shape, as a new C-contiguous device array."""
+        """Return a new C-contiguous device array: a dense operand, or 0 minus it if ``sign`` < 0, broadcast to A's shape."""
         if isinstance(other, np.ndarray):
             host = np.ascontiguousarray(other, dtype)
             return from_host(self.queue, host if sign > 0 else 0 - host, copy=True)
@@ -412,7 +415,7 @@ class Elementwise(Functions):
 
 
 def _broadcasts(shape: tuple[int, ...], result_shape: tuple[int, ...]) -> bool:
-    """Return whether NumPy broadcasts an array of one shape to the other shape."""
+    """Return whether NumPy broadcasts an array of ``shape`` to ``result_shape``."""
     return len(shape) <= len(result_shape) and all(n in (1, m) for n, m in zip(shape[::-1], result_shape[::-1], strict=False))
 
 
@@ -422,6 +425,6 @@ def _as_matrix(other: Any) -> Any:
 
 
 def _require_zero(scalar: Any, doing: str) -> None:
-    """Raise NotImplementedError for a nonzero scalar, as a sum or difference with a nonzero scalar is dense."""
+    """Raise NotImplementedError unless a scalar is 0: a sum or difference with any other one is dense."""
     if np.asarray(scalar).dtype.kind not in "biufc" or scalar != 0:
         raise NotImplementedError(f"other: {doing} a nonzero scalar is not supported, as the result is dense; is {scalar!r}")

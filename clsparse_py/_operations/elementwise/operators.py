@@ -80,7 +80,7 @@ class Operator:
         return np.dtype(bool) if self.compares else dtype
 
 
-#: Operators on two sparse matrices, by SciPy's names.
+#: Elementwise operators on two sparse matrices, by SciPy's names.
 OPERATORS: dict[str, Operator] = {
     row.name: row
     for row in (
@@ -107,11 +107,11 @@ def _define_extreme(name: str) -> Operator:
 
 
 def _compare_signed(comparison: Operator, *, is_left: bool) -> Operator:
-    """Return the operator that compares a signed integer, the left or right operand, with an unsigned one, both as uint64."""
+    """Return the operator that compares a signed (the left one if ``is_left``) and an unsigned integer, both given as uint64."""
     signed, holds = ("a", comparison.of_scipy(-1, 0)) if is_left else ("b", comparison.of_scipy(0, -1))
 
     def of_arrays(a: Any, b: Any) -> Any:
-        """Compare two NumPy arrays of uint64, of which one holds the bits of signed integers."""
+        """Return the comparison of two NumPy arrays of uint64, one of which holds the bits of signed integers."""
         return np.where((a if is_left else b).view(np.int64) < 0, holds, comparison.of_scipy(a, b))
 
     expression = f"(long){signed} < 0 ? {int(holds)} : ({comparison.number})"
@@ -120,7 +120,7 @@ def _compare_signed(comparison: Operator, *, is_left: bool) -> Operator:
     )
 
 
-#: Operators on a matrix and a scalar or a dense matrix, by name; operators on two sparse matrices included.
+#: Elementwise operators on a matrix and a scalar or a dense matrix, by name: those of `OPERATORS`, and more.
 BINARY: dict[str, Operator] = OPERATORS | {
     row.name: row
     for row in (
@@ -168,7 +168,7 @@ class Unary:
         return {"i": self.signed, "f": self.real, "c": self.complex}.get(dtype.kind, self.unsigned)
 
 
-#: Functions of stored values, by the names of methods; duplicates are added up before, and 0 gives 0.
+#: Functions of each stored value, by the names of matrices' methods such as "sin": all give 0 for 0, so that the pattern stays.
 UFUNCS: dict[str, Unary] = {
     row.name: row
     for row in (
@@ -189,7 +189,7 @@ UFUNCS: dict[str, Unary] = {
     )
 }  # fmt: skip
 
-#: Operations on one value, by NumPy's names; all functions of `UFUNCS` included.
+#: Operations on one value, by NumPy's name if it has one; all functions of `UFUNCS` included.
 UNARY: dict[str, Unary] = {
     row.name: row
     for row in (
@@ -208,7 +208,7 @@ UNARY: dict[str, Unary] = {
 
 
 def _helper_lines(expression: str, dtype: np.dtype[Any]) -> list[str]:
-    """Return the OpenCL C lines that include the complex functions or the integer power that an operator's expression calls."""
+    """Return the OpenCL C that includes the complex functions or integer power that an expression calls; [] if it calls none."""
     if "complex_" in expression:
         real = {"complex64": "float", "complex128": "double"}[dtype.name]
         return [f"#define REAL {real}", '#include "complex_functions.cl"']
@@ -216,7 +216,7 @@ def _helper_lines(expression: str, dtype: np.dtype[Any]) -> list[str]:
 
 
 def operation_lines(a: str, inner: str, result: str, expression: str, parameters: str = "const T a, const T b") -> list[str]:
-    """Return the OpenCL C lines of an elementwise operation: types of values, computation and results, and ``operate``."""
+    """Return the OpenCL C of an elementwise operation: types of values, computation and results, and its function ``operate``."""
     dtypes = [np.dtype(name) for name in (a, inner, result)]
     return [
         *(["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(*dtypes) else []),

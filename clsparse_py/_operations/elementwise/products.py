@@ -34,7 +34,7 @@ def times_vector(A: MatrixT, vector: Matrix) -> MatrixT:
 
 
 def format_of_product(formats: tuple[str, str], a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> str:
-    """Return SciPy's format of the elementwise product of two sparse matrices, one of which is repeated along an axis."""
+    """Return SciPy's format, such as "csr", of the elementwise product of two sparse matrices, one of which is repeated."""
     of_a, of_b = ("csr" if name == "coo" else name for name in formats)
     if b_shape in ((1, 1), (1,)):
         return formats[0]
@@ -50,7 +50,7 @@ def format_of_product(formats: tuple[str, str], a_shape: tuple[int, ...], b_shap
 
 
 def times_dense(A: Any, other: Any) -> Any:
-    """Return the product, entry by entry, of a sparse and a dense matrix, as a `coo_array`.
+    """Return the product, entry by entry, of a sparse and a dense matrix: a `coo_array`, or a dense array if A is 1 x 1.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def times_dense(A: Any, other: Any) -> Any:
 
 
 def _scale_dense(A: Matrix, dense: cl_array.Array, on_host: bool) -> Any:
-    """Return a dense matrix times the sum of a 1 x 1 matrix's values, in NumPy's dtype of sums, as SciPy does."""
+    """Return a dense matrix times the sum of a 1 x 1 matrix's values, in NumPy's dtype of sums; a NumPy array if ``on_host``."""
     dtype = np.result_type(np.zeros(0, A.dtype).sum(), dense.dtype)
     require_results(A.queue, f"{A.dtype} times {dense.dtype}", dtype)
     value = broadcast(make_dense(A, dtype), dense.shape)
@@ -89,7 +89,7 @@ def _scale_dense(A: Matrix, dense: cl_array.Array, on_host: bool) -> Any:
 
 
 def divide_by_dense(A: Any, other: Any) -> Any:
-    """Return the product, entry by entry, of a sparse matrix and the inverses of a dense matrix's values; as `times_dense`."""
+    """Return the elementwise product of a matrix and a dense one's inverse values: a `coo_array`, or dense if A is 1 x 1."""
     result = np.divide(1, np.ones(1, other.dtype)).dtype
     require_results(A.queue, f"1 / {other.dtype}", result)
     quotients = times_dense(A, dense_values(A.queue, place_dense(A.queue, other), "reciprocal", result))
@@ -99,7 +99,7 @@ def divide_by_dense(A: Any, other: Any) -> Any:
 
 
 def divide_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
-    """Return the quotients of two sparse matrices of one shape as a dense matrix: NaN where both are 0.
+    """Return the quotients of two sparse matrices of one shape as a dense NumPy array: NaN where both are 0.
 
     As in SciPy quotients are float64 if A is real.
     """

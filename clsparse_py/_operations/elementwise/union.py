@@ -88,7 +88,7 @@ def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
 
 
 def canonical_of(A: MatrixT, dtype: np.dtype[Any]) -> MatrixT:
-    """Return a matrix in canonical format, by `canonical_parts`; the matrix itself if it is canonical."""
+    """Return a matrix with rows sorted and duplicates added up in ``dtype``; the matrix itself if it is in canonical format."""
     if A.has_canonical_format:
         return A
     return assemble_canonical(A, canonical_parts(A, dtype))
@@ -101,13 +101,13 @@ def assemble_canonical(A: MatrixT, parts: Parts) -> MatrixT:
 
 
 def _combine_places(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
-    """Compute an elementwise operator's result on two large matrices, by chunks on CPU devices, by tiles on GPUs."""
+    """Return the arrays of an operator's result on two matrices, computed by chunks on CPU devices and by tiles on GPUs."""
     combine_places = _combine_by_chunks if chain.device.lanes_are_loops else _combine_by_tiles
     return combine_places(chain, parts, operator, indptr)
 
 
 def _combine_by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
-    """Compute an elementwise operator's result on two matrices; a work-item takes a long chunk of rows and entries: for CPUs."""
+    """Return the arrays of an operator's result on two matrices, for CPUs: a work-item takes a long chunk of rows and entries."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     types = name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator
     (count, _), (fill, _) = chain.build(Union(1, *types, "count")), chain.build(Union(1, *types, "fill"))
@@ -125,7 +125,7 @@ def _combine_by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator
 
 
 def _combine_by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
-    """Compute an elementwise operator's result on two matrices; a work-group takes a tile of rows and entries: for GPUs."""
+    """Return the arrays of an operator's result on two matrices, for GPUs: a work-group takes a tile of rows and entries."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     index, queue, n_rows = a_indptr.dtype, chain.queue, indptr.size - 1
     n_places = n_rows + a_indices.size + b_indices.size
@@ -163,7 +163,7 @@ def _build_tile_kernels(
     work_group: int,
     span: int,
 ) -> tuple[tuple[Built, UnionMarks], Built]:
-    """Build the kernels that mark and write an elementwise operator's results by tiles; also returns the marking one's record."""
+    """Return the kernel that marks an operator's results by tiles, with its record, and the kernel that writes the results."""
     types = name_of(index), name_of(a), name_of(b)
     record = UnionMarks.legal(chain.device, *types, operator, few=has_few_places, work_group=work_group, span=span)
     marking, tiles = chain.build(record)
@@ -189,7 +189,7 @@ def _enqueue_cuts(
 
 
 def _scan_counts(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
-    """Scan the counts of nonzero results in tiles (of rows and entries) in place, behind a zero, and return the counts' sum."""
+    """Scan the tiles' counts of nonzero results in place, behind the 0 in ``counts[0]``; wait for the device, return the sum."""
     if n_tiles > 1:
         enqueue_scan(chain, counts, counts, n_tiles + 1, kind="inclusive")
     return int(chain.read(counts, 1, n_tiles)[0]) if n_tiles else 0
@@ -213,7 +213,7 @@ def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bo
 
 
 def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> Parts | None:
-    """Compute an elementwise operator's result on two small matrices in one launch; None if large, or not known canonical.
+    """Return the arrays of an operator's result on two small canonical matrices, by one launch; None if others are given.
 
     Waits for the device once.
 
@@ -260,7 +260,7 @@ def _build_single_launch(
 ) -> tuple[Built, int, np.dtype[Any]] | None:
     """Return the kernel that combines two small matrices, the most rows and entries that it takes, and the dtype of its results.
 
-    None on plain devices, and if the device lacks the double precision that is needed.
+    None on plain devices, whose work-groups have one work-item, and if the device lacks the double precision that is needed.
     """
     dtype, with_fp64 = _common_dtype(a, b)
     if chain.device.is_plain or (with_fp64 and not chain.device.fp64):

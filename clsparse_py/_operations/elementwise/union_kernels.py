@@ -19,7 +19,7 @@ from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = ["Thresholds", "Union", "UnionAtOnce", "UnionCuts", "UnionMarks", "UnionWrite"]
 
-#: Most places, rows and entries of two matrices, that a work-item merges: their marks are the 16 bits of half a word.
+#: Most places (rows and entries of two matrices) that a work-item merges, as it has 16 bits (half a word) for places' marks.
 _MAX_SPAN = 16
 
 
@@ -65,6 +65,7 @@ class _OfTwo(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: types of indices and values, the largest index, and the operator."""
         operator = OPERATORS[self.operator]
         result = operator.result_dtype(self.dtype)
         lines = lines_of_two(self.a, self.b, result.name, operator.expression(self.dtype))
@@ -98,7 +99,7 @@ class Union(_OfTwo):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``is_kept``, the expression for whether a result is kept."""
+        """Return the template's arguments by name: fields, and ``is_kept``, the condition in OpenCL C that a result is kept."""
         return {**super().arguments(), "is_kept": self.is_kept}
 
 
@@ -150,11 +151,12 @@ class _Marking(_OfTiles):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: how lanes exchange counts, and the lines of `_OfTwo`."""
         return f"{self.portability.defines}\n{super().prelude}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``is_kept``, the test of results that are kept."""
+        """Return the template's arguments: fields, the places of a tile, and the condition in OpenCL C that a result is kept."""
         return {**super().arguments(), "step": self.step, "is_kept": self.is_kept}
 
     @classmethod
@@ -170,7 +172,7 @@ class _Marking(_OfTiles):
         span: int = _MAX_SPAN,
         **options: bool,
     ) -> Self:
-        """Return the parameters of a kernel that combines two matrices, with the largest work-group that fits local memory."""
+        """Return the record of a kernel that combines two matrices; its work-group is halved until local memory suffices."""
         group = min(work_group, device.max_work_group)
         while True:
             record = cls(group, index, a, b, operator, span, device.portability, **options)
@@ -197,7 +199,7 @@ class UnionMarks(_Marking):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "few"."""
+        """Yield example records of the kernel for many tiles, "", and for "few" tiles."""
         types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
         for variant, few in (("", False), ("few", True)):
             yield variant, cls.legal(device, *types, few=few)
@@ -247,6 +249,7 @@ class UnionWrite(_OfTiles):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the default macros of `Portability`, and the lines of `_OfTwo`."""
         return f"{Portability().defines}\n{super().prelude}"
 
     @override
@@ -261,7 +264,7 @@ class UnionWrite(_OfTiles):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "few"."""
+        """Yield example records of the kernel for many tiles, "", and for "few" tiles."""
         types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
         for variant, few in (("", False), ("few", True)):
             yield variant, cls.of(UnionMarks.legal(device, *types, few=few))

@@ -33,7 +33,7 @@ __all__ = [
     "scale",
 ]
 
-#: Greatest work-group size of kernels that apply an operation to each value of a sparse or dense matrix.
+#: Most work-items of a work-group in kernels that apply an operation to each value of a sparse or dense matrix.
 _WORK_GROUP = 128
 
 
@@ -60,6 +60,7 @@ class Values(Parameters):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the types of values and results, and the operation on one or two values."""
         inner = np.dtype(self.inner)
         types = self.a, self.inner, self.result
         if self.operation in UNARY:
@@ -68,7 +69,7 @@ class Values(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``scalar``: whether the operation takes two values."""
+        """Return the template's arguments by name: fields, and ``scalar``: whether the operation takes a scalar, too."""
         return {**super().arguments(), "scalar": self.operation in BINARY}
 
     @classmethod
@@ -121,6 +122,7 @@ class Scatter(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: types of indices and values, and the operator that adds, subtracts or sets."""
         expression = BINARY[self.operator].expression(np.dtype(self.result))
         if self.operator == "minus" and np.dtype(self.result).kind in "fc":
             # The dense matrix that SciPy makes of A, to subtract it, has 0 where A stores -0.
@@ -207,7 +209,7 @@ def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: An
 def map_with_scalar(
     queue: cl.CommandQueue, values: cl_array.Array, operator: str, inner: np.dtype[Any], scalar: Any
 ) -> cl_array.Array:
-    """Return the results of a binary operator on the stored values of a matrix and a scalar, computed in a given dtype.
+    """Return the results of a binary operator on the stored values of a matrix and a scalar, computed in the dtype ``inner``.
 
     Parameters
     ----------
@@ -232,7 +234,7 @@ def _map_in_dtype(
     result: np.dtype[Any],
     scalar: Any = None,
 ) -> cl_array.Array:
-    """Return the results of an operation on an array of values, and on a scalar of dtype ``inner`` if it takes one."""
+    """Return the results, of dtype ``result``, of an operation on an array of values; a binary one takes ``scalar``, too."""
     chain = Chain(queue, values)
     out = allocate(queue, "values of the result", values.size, result, values.allocator)
     types = name_of(values.dtype), name_of(inner), name_of(result)
@@ -268,7 +270,7 @@ def dense_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str,
 
 
 def add_entries(A: Matrix, dense: cl_array.Array, operator: str = "plus") -> None:
-    """Add the entries of a sparse matrix to a dense one of the same shape, in place; or subtract or write the entries.
+    """Add a sparse matrix's entries to a dense matrix of its shape, in place; or subtract or write them, as ``operator`` says.
 
     Parameters
     ----------

@@ -186,6 +186,7 @@ class RowsAtOnce(RowsChunked):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: how lanes exchange counts, and the types of indices and moved values."""
         return f"{self.portability.defines}\n{super().prelude}"
 
     @override

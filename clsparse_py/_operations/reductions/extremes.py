@@ -64,6 +64,7 @@ class RowExtremes(_OfExtremes):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the types of indices and values, and the larger or smaller of two values."""
         expression = extreme(self.operation, np.dtype(self.dtype))
         return f"{super().prelude}\nV extreme(const V a, const V b) {{ return {expression}; }}"
 
@@ -93,6 +94,7 @@ class ExtremeColumns(_OfExtremes):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the types of indices and values, and the largest index."""
         return f"{super().prelude}\n#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}"
 
     @override

@@ -79,6 +79,7 @@ class BucketFinish(Moving):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: types of indices, values and words (column within a bucket, and row)."""
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.word]} W;  // {self.word}: column within a bucket, and row"
 
 

@@ -114,6 +114,7 @@ class BucketSplit(_OfDigits):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: the types of indices, words and moved entries, and the macro RUN_OF."""
         word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
         return f"{_define_runs()}\n{super().prelude}\n{word}\n{_define_records(self.record)}"
 
@@ -204,6 +205,7 @@ class _Ranking(RanksTiles, Moving):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: how lanes find equal digits, types of moved entries, and the macro RUN_OF."""
         word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
         return f"{self.matching}\n{_define_runs()}\n{super().prelude}\n{word}\n{_define_records(self.record)}"
 

@@ -162,6 +162,7 @@ class AtOnce(Moving):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's text: how lanes exchange counts, and the types of indices and moved values."""
         return f"{self.portability.defines}\n{super().prelude}"
 
     @property

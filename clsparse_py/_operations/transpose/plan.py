@@ -94,6 +94,7 @@ class Explanation(Shown):
     @property
     @override
     def table(self) -> Table:
+        """The explanation as a table: for each method its name, whether it was taken, and why; below, the rule that chose."""
         title = f"SpTRANS: {self.method or 'no entries'}. Launches: {self.launches}"
         rows = [(verdict.method, "yes" if verdict.taken else "no", verdict.why) for verdict in self.verdicts]
         return Table(title, ("method", "taken", "why"), rows, self.rule)
