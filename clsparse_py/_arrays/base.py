@@ -57,14 +57,14 @@ _CLASSES: dict[tuple[str, bool], Any] = {}
 
 
 def class_of_format(name: str, *, one_dimensional: bool = False) -> Any:
-    """Return the sparse array class of a format of `ON_DEVICE`, such as "csr", or the class of its one-dimensional arrays."""
+    """Return the sparse array class of the format ``name``, "csr", say: for two dimensions, or for one if ``one_dimensional``."""
     if name == "bsr":
         importlib.import_module("clsparse_py._arrays.bsr")  # few processes use `bsr_array`, which the import registers
     return _CLASSES[name, one_dimensional]
 
 
 def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
-    """Return a sparse array, ours or SciPy's, as one of this package: in its own format or, for dia, lil and dok, in CSR form."""
+    """Return a sparse array as one of this package: ours unchanged, SciPy's copied to the device (dia, lil and dok as CSR)."""
     if isinstance(value, SparseArray):
         return value
     name = value.format if value.format in ON_DEVICE else "csr"
@@ -73,7 +73,7 @@ def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
 
 
 def combine_with_scipy(name: str, A: SparseArray, other: Any) -> Any:
-    """Return the result of A's reflected operator ``name``, such as ``__radd__``, for a SciPy array, in that array's format."""
+    """Return ``other + A`` for ``name`` ``__radd__``, or another operator, for SciPy's ``other``: in its format, but for dia."""
     if name == "__rmul__" and isinstance(other, scipy.sparse.spmatrix):
         name = "__rmatmul__"  # `*` of SciPy's matrices is the product of matrices
     if name == "__radd__" and other.format == "dia":
@@ -163,7 +163,7 @@ class SparseArray(InPlace, Sparse):
     __class_getitem__: Any = classmethod(types.GenericAlias)
 
     def __init_subclass__(cls, one_dimensional: bool | None = None, **options: Any) -> None:
-        """Register a subclass under its format and its number of dimensions."""
+        """Register a subclass under its format and its number of dimensions; under both, one and two, if that is None."""
         super().__init_subclass__(**options)
         if hasattr(cls, "_format"):
             for dimensions in (False, True) if one_dimensional is None else (one_dimensional,):
@@ -259,7 +259,7 @@ class SparseArray(InPlace, Sparse):
         """Return the array in COO form."""
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:  # noqa: A002 - SciPy's name for it
-        """Return the array converted to the format of a name; the array itself if it has that format, or if the name is None.
+        """Return the array in the format ``format``, itself (a copy if ``copy``) if it has that format or ``format`` is None.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class SparseArray(InPlace, Sparse):
         return convert(copy=copy)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> coo_array | Self:
-        """Return the array's entries as a `coo_array` of another shape of the same size; the array itself if it has that shape.
+        """Return the entries as a `coo_array` of another shape of equal size; for the same shape, the array (a copy if ``copy``).
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class SparseArray(InPlace, Sparse):
     def toarray(self, *, out: cl_array.Array) -> cl_array.Array: ...
 
     def toarray(self, order: Any = None, out: Any = None) -> Any:
-        """Return the sparse array as a dense array, in which duplicates are summed.
+        """Return the sparse array as a dense one, NumPy's or in the device array ``out``; duplicates are summed.
 
         Parameters
         ----------
@@ -402,7 +402,7 @@ class SparseArray(InPlace, Sparse):
     def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __matmul__(self, other: Any) -> Any:
-        """Return the product ``A @ other``: NumPy for NumPy, a device array, not waited for, for a device array, else sparse.
+        """Return ``A @ other``: sparse for a sparse operand, NumPy's for NumPy's, a device array (not waited for) for one.
 
         The product of sparse arrays has A's format, but CSR if A is in COO form.
         """
@@ -470,7 +470,7 @@ class SparseArray(InPlace, Sparse):
         return self @ x
 
     def rmatvec(self, x: Any) -> Any:
-        """Return the product ``A.conj().T @ x`` of an m x n matrix A and a vector x of m entries; a CSR form for it is cached."""
+        """Return the product ``A.conj().T @ x`` of an m x n matrix A and a vector x of m entries; the transposed A is cached."""
         if self.dtype.kind != "c":
             return self._transposed_times(x)
         return _conjugate(self._transposed_times(_conjugate(x)))
@@ -484,7 +484,7 @@ class SparseArray(InPlace, Sparse):
         return self @ X
 
     def rmatmat(self, X: Any) -> Any:
-        """Return the product ``A.conj().T @ X`` of an m x n matrix A and a dense X of m rows; a CSR form for it is cached."""
+        """Return the product ``A.conj().T @ X`` of an m x n matrix A and a dense X of m rows; the transposed A is cached."""
         return self.rmatvec(X)
 
     # ---- NumPy's functions
@@ -514,7 +514,7 @@ class SparseArray(InPlace, Sparse):
         return target
 
     def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:
-        """Call the method that implements a NumPy function; refuse other functions, which would take the array for a scalar."""
+        """Call the method for a NumPy function; run those that read no values, such as `numpy.shape`; refuse all others."""
         if function in OF_NO_VALUES:
             return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # a NumPy function in Python
         if function is np.result_type:
@@ -626,7 +626,7 @@ _AXES_IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
 
 
 def _apply_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """Return the result of a ufunc of NumPy on operands, of which at least one is a sparse array of this package."""
+    """Return the result of a NumPy ufunc on operands, a sparse array among them; NotImplemented if no operator implements it."""
     if ufunc in REFUSED:
         name = ufunc.__name__
         raise REFUSED[ufunc](f"numpy.{name}: takes no sparse array, as with SciPy's; use A.{name}()")

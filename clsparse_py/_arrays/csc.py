@@ -308,7 +308,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _of_compressed(self, rows: csr_array) -> Self:
-        """Return a selection from the matrix, which indexing made in CSR form and transposed as ``rows``, as a `csc_array`."""
+        """Return, as a `csc_array`, a selection from the matrix that indexing made as ``rows``: transposed, in CSR form."""
         return self.over(rows)
 
     # ---- products
@@ -343,7 +343,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an elementwise operation, which the transposed CSR matrix does with transposed operands."""
+        """Return an elementwise operation's result: the transposed matrix does it in CSR form, or A's CSR form if row-wise."""
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
         if name not in _PRODUCTS and arguments and is_sparse(arguments[0]) and arguments[0].ndim == 1:

@@ -356,7 +356,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
     def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __matmul__(self, other: Any) -> Any:
-        """Return the product ``A @ x``: for a dense x NumPy for NumPy, a device array, not waited for, for a device array.
+        """Return ``A @ other``: sparse for a sparse operand, NumPy's for NumPy's, a device array (not waited for) for one.
 
         For a sparse array, ours or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`; for a one-dimensional sparse
         array it is a `coo_array` of one dimension.

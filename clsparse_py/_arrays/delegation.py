@@ -110,7 +110,7 @@ def result_of(A: Any, name: str, *arguments: Any, **named: Any) -> Any:
 
 
 def delegate(cls: type[Any]) -> None:
-    """Give an array class delegates of `csr_array`'s elementwise operations and reductions, with signatures and docstrings."""
+    """Give an array class a delegate for each elementwise operation and reduction of `csr_array` that it does not define."""
     for names, method in ((ENTRYWISE, "_entrywise"), (ALONG, "_along")):
         for name in names:
             of_csr = inspect.getattr_static(csr_array, name, None)
@@ -125,7 +125,7 @@ def _make_delegate(name: str, passing: str, of_csr: Any) -> Any:
 
     @functools.wraps(of_csr)
     def method(self: Any, *arguments: Any, **named: Any) -> Any:
-        """Do the operation ``name`` by the array's `_entrywise` or `_along`, or with a SciPy array at its left as SciPy does."""
+        """Do the operation ``name`` by the array's method ``passing``; with SciPy's array at its left, in that array's format."""
         if name in REFLECTED and scipy.sparse.issparse(arguments[0]):
             return combine_with_scipy(name, self, arguments[0])
         return getattr(self, passing)(name, *arguments, **named)

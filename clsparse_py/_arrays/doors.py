@@ -19,7 +19,7 @@ __all__ = ["doors", "on_scipy"]
 
 _Array = TypeVar("_Array", bound=type[Any])
 
-#: Names of array members without a door (fallback to SciPy): those of every object, those without kernels, and products.
+#: Names of array members without a door (fallback to SciPy): those of every object, those without kernels, `@` and `dot`.
 _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
@@ -46,7 +46,7 @@ def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def doors(cls: _Array) -> _Array:
-    """Give the methods of an array class doors (fallbacks to SciPy): products, and all members that SciPy's class has, too."""
+    """Give a class doors (fallbacks to SciPy): constructor, products, setters, SciPy's members but `_WITHOUT` and `ON_HOST`."""
     for name in (*dir(getattr(scipy.sparse, cls.__name__)), *_PARTS):
         member = inspect.getattr_static(cls, name, None)
         if isinstance(member, property) and member.fset is not None:
@@ -82,7 +82,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _edit_on_host(cls: type[Any], name: str, change: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Return the host fallback of a method that changes an array in place: SciPy changes a copy, of which the array is remade."""
+    """Return the host fallback of a method or setter that changes an array in place: SciPy changes a copy, which replaces it."""
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:

@@ -96,14 +96,14 @@ def by_scipy(
     dense = next((operand for operand in _flatten(operands) if isinstance(operand, cl_array.Array)), None)
 
     def copy_to_host(operand: Any) -> Any:
-        """Return a host copy of the function's operand, a sparse one in the format ``takes``, or itself if ``multiplies``."""
+        """Return a host copy of an operand, a sparse one in the format ``takes``; if ``multiplies``, a sparse operand itself."""
         if multiplies and isinstance(operand, SparseArray):
             return operand
         host = on_host(operand)
         return host.asformat(takes) if takes and scipy.sparse.issparse(host) else host
 
     def copy_back(result: Any) -> Any:
-        """Return a result of the SciPy function, or a tuple of results, copied to the device."""
+        """Return the SciPy function's result, or tuple of results: sparse ones copied to the device, dense ones by `as_given`."""
         if isinstance(result, tuple):
             return tuple(map(copy_back, result))
         if queue is None or not scipy.sparse.issparse(result):

@@ -96,7 +96,7 @@ def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -
 
 
 def suffix_of(path: Path) -> str:
-    """Return the ending of a file's name, one of `SUFFIXES`, in upper or lower case; raise a ValueError for others."""
+    """Return which of `SUFFIXES` the name of a file, in upper or lower case, ends with; raise a ValueError if none."""
     ending = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
     if ending is None:
         raise ValueError(f"{path}: not a name of a matrix file, which ends with {', '.join(SUFFIXES)}")

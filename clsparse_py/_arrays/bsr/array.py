@@ -339,7 +339,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def tocsr(self, copy: bool = False) -> csr_array:
-        """Return the matrix in CSR form, zeros of blocks included; without ``copy``, blocks of one entry share their arrays."""
+        """Return the matrix in CSR form, zeros of blocks included; without ``copy``, 1 x 1 blocks share its arrays."""
         self.require_valid()
         if self.blocksize == (1, 1):
             rows = csr_array.assembled(self._structure, flat(self.queue, self._data))

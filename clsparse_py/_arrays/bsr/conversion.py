@@ -26,7 +26,7 @@ __all__ = ["Parts", "Size", "choose_blocksize", "count_blocks", "flat", "from_cs
 #: Type of the size of a block: its numbers of rows and columns.
 Size = tuple[int, int]
 
-#: Number of work-items in a work-group of the kernels that convert between CSR and blocks.
+#: Most work-items in a work-group of the kernels that convert between CSR and blocks; a device may allow fewer.
 _WORK_GROUP = 64
 
 
@@ -38,7 +38,7 @@ def flat(queue: cl.CommandQueue, values: cl_array.Array, n: int | None = None) -
 
 
 def _enqueue_over(chain: Chain, record: Parameters, n: int, *arguments: Any) -> None:
-    """Enqueue the kernel that a parameter record describes, with n work-items."""
+    """Enqueue the kernel that a parameter record describes over n items, in as many work-groups as hold n work-items."""
     built, built_record = chain.build(record)
     chain.launch(built, -(-n // built_record.work_group), *arguments)
 
@@ -49,7 +49,7 @@ def _group(chain: Chain) -> int:
 
 
 def _group_of_rows(chain: Chain) -> int:
-    """Return the work-group size of conversion kernels with a block row to a work-item; 1 on CPU devices, for long loops."""
+    """Return the work-group size of conversion kernels whose work-items take a block row each: 1 on CPU devices."""
     return 1 if chain.device.lanes_are_loops else _group(chain)
 
 
@@ -115,7 +115,7 @@ def choose_blocksize(count: Callable[[Size], int], shape: tuple[int, int], nnz: 
     """
 
     def filled(n: int) -> float:
-        """Return the ratio of the matrix's entries to the places of its blocks of n x n; 0 if n does not divide the shape."""
+        """Return the ratio of the matrix's entries to the places of its n x n blocks; 0 if n does not divide the shape."""
         divides = not shape[0] % n and not shape[1] % n
         return nnz / (n * n * count((n, n))) if divides and nnz else 0.0
 
@@ -156,7 +156,7 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
 def gather(
     queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, kind: str, starts: cl_array.Array | None = None
 ) -> cl_array.Array:
-    """Return copies of a matrix's blocks of given numbers: unchanged, transposed, or summed over ranges of ``numbers``.
+    """Return copies of the blocks that ``numbers`` lists, by ``kind``: moved, transposed, or summed over ranges of ``numbers``.
 
     Parameters
     ----------

@@ -38,11 +38,11 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "bsr"
 
-    #: Largest block whose cache lines a kernel prefetches, in bytes; larger blocks are streams of their own.
+    #: Bytes of the largest block for which the kernel of `A @ x` on CPUs prefetches later blocks; none is prefetched if larger.
     max_asked_ahead: int = number(128, "bytes")
-    #: Distance from a load of a kernel to its prefetch, in bytes.
+    #: Bytes from the block that the kernel of `A @ x` on CPUs multiplies to the later block that it prefetches.
     ahead: int = number(1024, "bytes")
-    #: Most work-items of a team, which sums a row of blocks, unless a block has more entries.
+    #: Most work-items of a team, which sums a block row; if a block has more entries, its team has one work-item for each.
     team: int = number(48, "work-items", least=1)
     #: Most work-items of a work-group that makes a row of blocks of a product of two block matrices.
     max_teams: int = number(256, "work-items", least=1)
@@ -84,6 +84,7 @@ class _OfBlocks(programs.Parameters):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's own text: macros of the device's instructions, and the arithmetic."""
         return f"{self.portability.defines}\n{self.arithmetic.prelude}"
 
     def _of_vectors(self) -> dict[str, object]:
@@ -115,7 +116,7 @@ class ProductChunked(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, vector operations, and the vectors that hold a block's values."""
+        """Return the template's arguments: fields, the vectors' value type, and the vectors that hold a block's values."""
         vectors = split_into_vectors(self.arithmetic, self.rows * self.columns)
         return {**super().arguments(), **self._of_vectors(), "vectors": vectors}
 
@@ -143,7 +144,7 @@ class Product(_OfBlocks):
 
     @staticmethod
     def choose_slices(device: Device, rows: int, columns: int, mean: float) -> int:
-        """Return the number of blocks that a team (work-items of one row) multiplies at a time, for rows of ``mean`` blocks."""
+        """Return how many blocks a team (work-items of a block row) multiplies at a time, for rows of ``mean`` on average."""
         slices, team = 1, Thresholds.of(device).team
         while 2 * slices <= mean and 2 * slices * rows * columns <= team:
             slices *= 2
@@ -163,7 +164,7 @@ class Product(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the kernel parameters with as many teams (work-items of a block row) as fit in a work-group; None if none."""
+        """Return the record with as many teams (work-items of a block row) as a work-group of that size holds, or None."""
         team = self.rows * self.columns * self.slices
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
@@ -194,7 +195,7 @@ class Columns(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, n_columns: int, adjacent: bool) -> Columns:
-        """Return the kernel parameters of the product ``A @ X`` for an X of ``n_columns`` columns, row-major if ``adjacent``."""
+        """Return the kernel parameters of ``A @ X`` for an X of ``n_columns`` columns; ``adjacent``: X is row-major."""
         width = 1
         if device.lanes_are_loops and adjacent and arithmetic.vector_operations:
             width = min(_VECTOR_BYTES // arithmetic.result.itemsize, 1 << max(n_columns, 1).bit_length() - 1)
@@ -203,13 +204,13 @@ class Columns(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields of the record, and the types and operations of vectors."""
+        """Return the template's arguments by name: fields of the record, and ``value``, the type of the vectors' values."""
         return {**super().arguments(), **self._of_vectors()}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "strided"."""
+        """Yield example records of the kernel's variants: "" for a row-major X, "strided" for any other."""
         usual = replace(arithmetic, semiring="plus_times")
         for variant, adjacent in (("", True), ("strided", False)):
             yield variant, cls.legal(device, usual, 3, 3, 8, adjacent)
@@ -236,7 +237,7 @@ class Multiply(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int, mean: float) -> Multiply:
-        """Return the kernel parameters of the product ``A @ B`` of block matrices, for a B with ``mean`` blocks to a row."""
+        """Return the kernel parameters of ``A @ B`` of block matrices, for a B with a mean of ``mean`` blocks in a row."""
         team, teams = rows * wide, 1
         while teams < mean and 2 * teams * team <= min(Thresholds.of(device).max_teams, device.max_work_group):
             teams *= 2
@@ -245,12 +246,12 @@ class Multiply(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, vector operations, and the vectors that hold ``wide`` adjacent values."""
+        """Return the template's arguments: fields, the vectors' value type, and the vectors that hold ``wide`` values."""
         return {**super().arguments(), **self._of_vectors(), "vectors": split_into_vectors(self.arithmetic, self.wide)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the kernel parameters with as many teams (work-items of one block of B) as fit in a work-group; None if none."""
+        """Return the record with as many teams (work-items of a block of B) as a work-group of that size holds, or None."""
         team = self.rows * self.wide if self.lanes else 1
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 

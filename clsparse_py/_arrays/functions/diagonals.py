@@ -177,7 +177,7 @@ def _pair_with_offsets(diagonals: Any, offsets: Any) -> tuple[list[Any], list[in
 
 
 def _length_of(j: int, values: Any, offset: int, rows: int, columns: int) -> int:
-    """Return the length of a diagonal in a matrix; raise a ValueError if ``values`` are fewer, or the diagonal lies outside."""
+    """Return a diagonal's length; raise a ValueError if it lies outside, or if there are fewer ``values``, but not just one."""
     length = min(rows + offset, columns - offset, rows, columns)
     if length < 0:
         raise ValueError(f"Offset {offset} (index {j}) out of bounds for shape ({rows}, {columns})")
@@ -190,7 +190,7 @@ def _length_of(j: int, values: Any, offset: int, rows: int, columns: int) -> int
 
 
 def _common_dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of the array that `diags_array` makes, from the dtypes of the diagonals' values."""
+    """Return the dtype of `diags_array`'s result; without ``dtype``, warn if a later SciPy's differs from today's."""
     future: np.dtype[Any] = np.result_type(*(diagonal.dtype for diagonal in values))
     if dtype is not _NOT_GIVEN:
         return future

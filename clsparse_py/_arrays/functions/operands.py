@@ -21,7 +21,7 @@ def queue_of(operands: Iterable[Any]) -> cl.CommandQueue:
 
 
 def as_rows(name: str, operand: Any, queue: cl.CommandQueue) -> csr_array:
-    """Return an operand as a two-dimensional `csr_array` on a queue, which callers do not change; one dimension is a row.
+    """Return an operand as a two-dimensional `csr_array` on a queue, which callers do not change; a vector becomes one row.
 
     Raises
     ------

@@ -171,7 +171,7 @@ def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None
 
 
 def _convert_to_csr(name: str, block: Any, queue: cl.CommandQueue) -> csr_array:
-    """Return a block of `block_diag` in CSR form; a dense block keeps its zeros as entries, as in SciPy."""
+    """Return a block of `block_diag` in CSR form; a dense block of NumPy keeps its zeros as entries, as in SciPy."""
     if isinstance(block, (list, numbers.Number)):
         block = np.atleast_2d(np.asarray(block))
     elif isinstance(block, np.ndarray):
@@ -202,7 +202,7 @@ def _stack_grid(blocks: Grid, format: str | None, dtype: Any) -> Any:
 
 
 def _stack_in_csr(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array:
-    """Return the array that a grid of blocks makes up, in CSR form; ``transposed``: errors name places of the transposed grid."""
+    """Return the array that a grid of blocks makes up, in CSR form; errors of a ``transposed`` grid name the user's places."""
     queue = queue_of(block for row in blocks for block in row)
     grid = [
         [
