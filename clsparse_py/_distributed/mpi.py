@@ -146,6 +146,7 @@ class MpiCommunicator(Communicator):
     @property
     @override
     def queue(self) -> cl.CommandQueue:
+        """The command queue of this rank's device; a device is assigned at the first use if the user gave no queue."""
         if self._place is None:
             on_host = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED)
             self._place = assign_place(on_host.rank, on_host.size)
@@ -245,6 +246,7 @@ class MpiCommunicator(Communicator):
 
     @override
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
+        """Send a pickled object to each other rank by MPI, and return the objects of all; see `Communicator.alltoall`."""
         packed = [b"" if packet is None or rank == self.rank else pickle.dumps(packet, 5) for rank, packet in enumerate(objects)]
         coming = self._stacked(np.array([len(packet) for packet in packed]), note)[:, self.rank]
         received = {rank: bytearray(int(coming[rank])) for rank in range(self.size) if coming[rank]}
@@ -281,6 +283,7 @@ class MpiCommunicator(Communicator):
     def exchange(
         self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
     ) -> Exchange:
+        """Return the exchange of buffers with neighbouring ranks by requests of MPI, as `Communicator.exchange` says."""
         return _MpiExchange(self, self._mpi, sends, receives, note)
 
 

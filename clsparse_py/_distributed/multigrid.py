@@ -126,7 +126,7 @@ class _Coarsening:
 
 
 def _coarsen(level: Level, number: int, options: Options) -> _Coarsening | None:
-    """Return the tentative prolongator, as a `_Coarsening`, from a multigrid level to the next over ranks; None if no smaller."""
+    """Return the `_Coarsening` (tentative prolongator) from a level to the next over ranks; None if the next is no smaller."""
     A = level.A
     comm, queue = A.comm, A.queue
     groups = _aggregate_own_nodes(level, options.at_level("strength", number))
@@ -230,6 +230,7 @@ class Hierarchy(Distributed, MultilevelSolver):
 
     @override
     def aspreconditioner(self, cycle: str = "V") -> Cycle:
+        """Return the operator of one multigrid cycle over ranks from x = 0; see `MultilevelSolver.aspreconditioner`."""
         (kind,) = self._agree_on(lambda: (read_cycle_name(cycle),))
         return Cycle(self, kind)
 

@@ -98,7 +98,7 @@ class SpgemmPlan(Distributed, SetOnce):
 
 
 def spgemm_plan(A: csr_array, B: csr_array) -> SpgemmPlan:
-    """Plan the product ``A @ B`` of matrices over ranks, for any values. All ranks call it together.
+    """Return a plan of the product ``A @ B`` of matrices over ranks, for any values. All ranks call the function together.
 
     Parameters
     ----------

@@ -221,7 +221,7 @@ class DividedProblem(Problem):
 
     @override
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
-        """Return the functions that enqueue products with A and with the preconditioner M; None, as no one work-group solves."""
+        """Return the functions that enqueue products with A and M, and None, as no one work-group holds the system."""
         return self._bind_product(self.A), self._bind_preconditioner(), None
 
     def _bind_product(self, A: Any) -> Apply:

@@ -29,6 +29,7 @@ class _Thread(threading.local):
     hubs: frozenset[Hub] = frozenset()
 
 
+#: The hubs of the teams that wait for the present thread.
 _thread = _Thread()
 
 
@@ -163,7 +164,7 @@ class Team:
         return self._run_tasks([task] * self.size)
 
     def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Call a function of objects over the team's ranks, in each rank's thread.
+        """Call a function of objects over the team's ranks, in each rank's thread, and return the results as one.
 
         Parameters
         ----------

@@ -103,7 +103,7 @@ class _Rows:
         return f"m{self.mean:g}-w{self.window:g}-{shape}" + (f"-s{self.skew:g}" if self.skew != 1 else "")
 
     def fits(self, nnz: int) -> bool:
-        """Return whether a matrix of about ``nnz`` entries can be made by the recipe of row lengths."""
+        """Return whether the recipe makes a matrix of about ``nnz`` entries with neither too few nor too many rows."""
         if self.symmetric and nnz > TUNER.max_symmetric:
             return False
         return nnz >= 8 * self.mean and nnz / self.mean <= min(max(3 * nnz, TUNER.max_empty_rows), TUNER.max_rows)
@@ -235,7 +235,7 @@ def _expand_blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
 
 
 def _row_pointer(lengths: _Array) -> _Array:
-    """Return the row pointers (``indptr``) of a matrix whose rows have some lengths."""
+    """Return the row pointers (``indptr``) of a matrix whose rows have the given lengths."""
     return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
 
 

@@ -106,7 +106,7 @@ def _is_step(old_label: str, new_label: str) -> bool:
 
 
 def answer(observations: Sequence[Observation]) -> Answer | None:
-    """Return the thresholds at which the coordinate descent arrived, as a tree of one leaf; None if no matrix was measured.
+    """Return a tree of one leaf: the descent's thresholds, or the untuned if faster on test matrices; None without matrices.
 
     The untuned thresholds take its place if they are faster on the matrices kept aside.
     """
@@ -144,7 +144,7 @@ def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[
 
 
 def _fill(observation: Observation, label: str) -> Observation:
-    """Return a matrix's measured times, with the untuned time for a label (thresholds) that changes nothing, if not measured."""
+    """Return a matrix's observation in which a label that was not measured, as it changes nothing there, has the untuned time."""
     times = observation.times
     if label in times or label in observation.failed or UNTUNED not in times:
         return observation

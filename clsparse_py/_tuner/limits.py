@@ -15,9 +15,9 @@ class Tuner(thresholds.Thresholds):
 
     operation = "tuner"
 
-    #: Loss of time that stands for a label (a method or kernel) that was not measured.
+    #: Loss of time that is assumed for a label (a method or kernel) that was not measured.
     unknown_loss: float = number(4.0, "times the best")
-    #: Loss of time that stands for a label (a method or kernel) whose kernels could not be built or run.
+    #: Loss of time that is assumed for a label (a method or kernel) whose kernels could not be built or run.
     failed_loss: float = number(32.0, "times the best")
     #: Least number of cases to train a decision tree on.
     min_cases: int = number(12, "cases", least=1)
@@ -25,7 +25,7 @@ class Tuner(thresholds.Thresholds):
     worth_a_label: float = number(0.005, "share of the time", most=1)
     #: Least gain of a trained tree that takes the place of the untuned rule.
     worth_a_tree: float = number(0.002, "share of the time", most=1)
-    #: Least number of cases whose time a step of a descent changes.
+    #: Least number of cases, timed before and after a step, for a descent to take the step.
     min_cases_of_step: int = number(3, "cases", least=1)
     #: Least gain of a step of a descent, in geometric mean over the cases whose time the step changes.
     min_gain_of_step: float = number(1.01, "times as fast", least=1)
@@ -39,7 +39,7 @@ class Tuner(thresholds.Thresholds):
     max_symmetric: int = number(3 * 10**7, "entries")
     #: Most rows of a generated matrix: beyond this limit vectors, not entries, would take the memory and the time.
     max_rows: int = number(5 * 10**7, "rows")
-    #: Most rows of a generated matrix most of whose rows are empty.
+    #: Most rows of a generated matrix that has more than three rows for each entry, so that most rows are empty.
     max_empty_rows: int = number(2 * 10**6, "rows")
     #: Longest time of a fill command by which a device's clock counts as standing still.
     no_time: float = number(1e-7, "seconds")

@@ -296,7 +296,7 @@ def changes_decisions(device: Device, content: Mapping[str, Any]) -> bool:
 
 
 def _merge_thresholds(near: Sequence[profiles.Profile], operation: str, dtype: str) -> dict[str, float]:
-    """Return the thresholds of an operation by name from some profiles of devices, of which the closest come first."""
+    """Return the thresholds of an operation by name, each from the first (closest) profile of some that has it."""
     thresholds: dict[str, float] = {}
     for profile in reversed(near):
         thresholds |= profile.thresholds(operation, dtype)
@@ -357,7 +357,7 @@ def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]
 
 
 def _round_short(value: float) -> float:
-    """Return a number for a profile's evidence, rounded to four significant digits, as an integer if it is whole."""
+    """Return a number for a profile's evidence, rounded to four significant digits, an integer if whole; 0 if not finite."""
     short = float(np.format_float_positional(value, precision=4, fractional=False)) if math.isfinite(value) else 0.0
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 

@@ -222,7 +222,7 @@ def _require(modules: Sequence[str]) -> None:
 
 
 def _save(content: Mapping[str, Any], out: Path | None, console: Console, changes: bool) -> bool:
-    """Write a profile, and print whether it changes decisions; a profile that cannot be written is rescued or printed."""
+    """Write a profile, and return whether that worked; if not, write the profile to a temporary file, or print it."""
     try:
         path = profiles.save(content, out)
     except ProfileError as error:

@@ -171,7 +171,7 @@ class _Track:
         self.runs.pop(label, None)
 
     def _measure_first(self, label: str) -> None:
-        """Prepare a configuration, verify the result of its first run, and measure its first round of runs."""
+        """Prepare a configuration, verify its first run (later, if that takes long), and measure its first round of runs."""
         begin = time.perf_counter()
         run = self._prepare(label)
         self._race.overheads[label] = time.perf_counter() - begin
@@ -195,7 +195,7 @@ class _Track:
         return times + (self._clock.time_runs(run, n_more, by_host=self._by_host) if n_more > 0 else [])
 
     def narrow(self, within: float) -> None:
-        """Drop from the race the configurations that took longer than ``within`` times the best one."""
+        """Drop from the race the configurations, but those to keep, that took longer than ``within`` times the best one."""
         limit = within * min(self._race.times.values(), default=math.inf)
         self.runs = {label: run for label, run in self.runs.items() if label in self._keep or self._race.times[label] <= limit}
 

@@ -87,7 +87,7 @@ class _Course:
 
     @property
     def behind(self) -> float:
-        """The seconds spent on measuring the operation, divided by its share of the time: the number of trees to train."""
+        """The seconds spent on measuring the operation, divided by its share: dtypes times (1 + questions)."""
         return self.spent / (len(self.dtypes) * (1 + len(self.questions)))
 
     def dtypes_for(self, case: Case) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ class _Matrices:
         return matrix
 
     def expect(self, case: Case) -> None:
-        """Begin to generate the matrix that is measured next in a thread of its own."""
+        """Begin to generate the matrix that is measured next in a thread, unless the device is a CPU."""
         if self._ahead is not None and (self._last is None or self._last[0] != case.name):
             self._coming = case.name, self._ahead.submit(case.make)
 
@@ -226,7 +226,7 @@ class Session:
         return course
 
     def _choose_next(self, courses: list[_Course]) -> tuple[_Course, Case] | None:
-        """Return the operation to measure next, that with the least time relative to its share, and the next matrix."""
+        """Return the operation to measure next, that with the least time for its share, and the next matrix; None if none."""
         for course in sorted(courses, key=lambda course: course.behind):
             for case in course.cases:
                 # A matrix is skipped if the last matrix of its size took longer to measure than the time that is left.

@@ -56,7 +56,7 @@ _SINGLE = {
         *("adaptive/128/5", "adaptive/64/8", "nonzero_split/256/2", "merge/128/7", "vector_long/64/4"),
     ),
 }
-#: SpMV kernels for bins share a launch if they have one work-group size and unrolling.
+# SpMV kernels for bins share a launch if they have one work-group size and unrolling.
 #: Labels of SpMV kernels to measure on a bin (class of rows by length); True: for devices whose lanes are loops, such as CPUs.
 _BIN = {
     False: ("serial/256/2", *(f"subvector{1 << k}/256/2" for k in range(1, 8)), "vector/256/2", "vector_long/256/4"),
@@ -67,11 +67,11 @@ _BIN = {
 }
 #: Labels of the binning schemes of SpMV in whose bins (classes of rows by length) kernels are measured.
 _MEASURED = "fine", "coarse-100"
-#: Least share of the work of a product for a class of bins (of about equal row lengths) to be measured.
+#: Least share of a product's work that a class of bins (of about equal row lengths) has to have to be measured.
 _MIN_SHARE = 0.05
 #: Most classes of bins (of about equal row lengths) of a binning scheme that are measured.
 _MAX_CLASSES = 4
-#: Most binning schemes by which a whole product is measured, those that are expected to be the fastest.
+#: Most binning schemes, "single" aside, by which a whole product is measured: those that are expected to be the fastest.
 _SCHEMES_TRIED = 4
 #: Least expected time of a binning scheme that is not measured, in times of the fastest kernel for all rows.
 _HOPELESS = 2.0

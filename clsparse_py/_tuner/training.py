@@ -32,7 +32,7 @@ __all__ = ["Answer", "Losses", "answer", "losses"]
 
 _Array = np.ndarray[Any, Any]
 
-#: Candidates of the least share of the time that a further choice in a tree has to save; cross-validation picks the best.
+#: Values to try for the least share of time that one more label (kernel or method) must save to be used in a tree at all.
 _WORTH_A_LABEL = (0.003, 0.01, 0.03)
 #: Number of folds of cross-validation of decision trees.
 _FOLDS = 5
@@ -109,7 +109,7 @@ class Answer:
 
 
 def losses(observations: Sequence[Observation], choose: Callable[[Observation], str]) -> Losses:
-    """Return statistics of chosen kernels' or methods' times relative to the best; unmeasured ones: `TUNER.unknown_loss`."""
+    """Return statistics of chosen kernels' or methods' times relative to the best; an unmeasured one is `TUNER.unknown_loss`."""
     lost = np.array([_loss(observation, choose(observation)) for observation in observations])
     if not lost.size:
         return Losses(0, 0.0, 1.0, 1.0, 1.0)
@@ -120,7 +120,7 @@ def losses(observations: Sequence[Observation], choose: Callable[[Observation], 
 
 
 def _loss(observation: Observation, label: str) -> float:
-    """Return a matrix's time by a kernel or method relative to its best time, at most `TUNER.failed_loss`."""
+    """Return a matrix's time by a kernel or method divided by its best time; `TUNER.failed_loss` if it failed, or at most."""
     if label in observation.failed:
         return TUNER.failed_loss
     seconds = observation.times.get(label)
@@ -128,7 +128,7 @@ def _loss(observation: Observation, label: str) -> float:
 
 
 def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer | None:
-    """Train the decision tree that answers one question of the tuner about an operation and dtype.
+    """Return the trained decision tree that answers a question of the tuner, or the untuned rule if no slower, with scores.
 
     Parameters
     ----------

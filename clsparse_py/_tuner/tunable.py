@@ -111,7 +111,7 @@ class Tunable(Protocol[Problem]):
         return self.configurations(device, dtype, question)
 
     def around(self, device: Device, dtype: str, subject: Problem, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
-        """Return the labels of thresholds one step of a coordinate descent from a label that change the problem's kernels."""
+        """Return labels of thresholds, one step of a descent from a label, that change a problem's kernels; none by default."""
         return ()
 
     def features(self, subject: Problem) -> dict[str, float]:

@@ -22,11 +22,11 @@ from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choo
 __all__ = ["Aggregates", "aggregate_nodes"]
 
 # Longer blocks in the order of a graph's nodes make better aggregates, and take more steps.
-#: Length of the blocks of nodes that aggregation orders by hash, in mean distances from a node to its first neighbour.
+#: Nodes of a block divided by the mean distance from a node to its first neighbour; aggregation orders the blocks by hash.
 _LINES = 128
-#: Number in place of a node at the end of the linked list of the nodes of a graph that wait for a node to be decided.
+#: End mark, in place of a node's number, of the linked lists of nodes that wait until a certain node is decided.
 _NONE = 0xFFFFFFFF
-#: Work-items on a compute unit that decide which active nodes of a graph become roots of aggregates.
+#: Most work-items for each compute unit in a launch that decides which active nodes of a graph become roots of aggregates.
 _ITEMS_PER_UNIT = 2048
 
 
@@ -52,7 +52,7 @@ class Aggregates(NamedTuple):
 
 
 def _order_nodes(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the order in which aggregation decides n nodes: log2 of a block's nodes, blocks sorted by hash, and blocks' ranks.
+    """Return the order of n nodes in aggregation: log2 of a block's number of nodes, blocks sorted by hash, and blocks' ranks.
 
     ``reach`` is the sum of the distances from nodes to their first neighbours.
     """
@@ -139,7 +139,7 @@ def _decide_active_nodes(
     graph: _OrderedGraph,
     state: cl_array.Array,
 ) -> bool:
-    """Decide which nodes of a graph are in the maximal independent set, by steps over lists of active nodes; return True; waits.
+    """Decide a graph's maximal independent set by steps over active nodes; return False, undecided, if that fails; waits.
 
     False: the graph is not symmetric, or has more nodes than uint32 numbers; no node is decided.
     """

@@ -63,7 +63,7 @@ def select_strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | No
 
 @door()
 def invert_diagonal(A: Matrix) -> cl_array.Array:
-    """Return the inverse of the diagonal of a matrix, 0 where the diagonal is 0 or has no entry."""
+    """Return the vector of the inverses of a matrix's diagonal entries, 0 where the diagonal is 0 or has no entry."""
     queue, (data, indices, indptr) = A.queue, A.parts
     chain, n = Chain(queue, *A.parts), indptr.size - 1
     built, record = chain.build(Inverse(work_group_of(chain.device), name_of(indptr.dtype), name_of(data.dtype)))

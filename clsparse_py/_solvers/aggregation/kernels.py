@@ -30,7 +30,7 @@ __all__ = [
 MAX_INVERTED = 256
 #: Work-items that share a row while a work-group inverts the coarsest matrix of a multigrid hierarchy.
 _INVERTING_LANES = 32
-#: Entries of a row of a smoothed prolongator for which a work-item has local memory, if the longest row of A has more than 8.
+#: Entries of a smoothed prolongator's row for which a work-item has local memory; 8 if A's longest row has at most 8 entries.
 _ROOM = 16
 #: Most bytes of local memory in which a work-group computes rows of a smoothed prolongator.
 _LOCAL = 24576
@@ -50,9 +50,9 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "aggregation"
 
-    #: Work-items that share a node's neighbours.
+    #: Work-items that share a node's neighbours where nodes have few neighbours.
     lanes: int = number(8, "work-items", least=1, power=True)
-    #: Mean number of neighbours of a node above which ``many_lanes`` and ``large_group`` count.
+    #: Mean number of neighbours of a node above which nodes have many, so that ``many_lanes`` and ``large_group`` are used.
     few_neighbours: int = number(12, "neighbours")
     #: Work-items that share a node's neighbours where nodes have many neighbours.
     many_lanes: int = number(32, "work-items", least=1, power=True)
@@ -138,7 +138,7 @@ class Advance(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, teams of a work-group, and the entries that a work-item loads at a time."""
+        """Return the template's arguments by name: the record's fields, teams in a work-group, entries loaded at a time."""
         return {**super().arguments(), "teams": self.work_group // self.lanes, "at_once": _AT_ONCE}
 
     @override
@@ -174,7 +174,7 @@ class Join(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``most``, the neighbours whose aggregates are counted."""
+        """Return the template's arguments by name: the record's fields, and how many neighbours' aggregates a node counts."""
         return {**super().arguments(), "most": _MOST}
 
 
@@ -204,7 +204,7 @@ class DenseInverse(OfNumbers):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, lanes and teams of a work-group, and the most unknowns."""
+        """Return the template's arguments by name: fields, work-items to a row, teams in a work-group, most unknowns."""
         lanes = math.gcd(_INVERTING_LANES, self.work_group)
         return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "most": MAX_INVERTED}
 
@@ -294,7 +294,7 @@ class Prolongator(OfNumbers):
 
     @classmethod
     def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
-        """Return the parameters of the kernel of a phase that makes a prolongator, for a matrix of longest row ``longest``."""
+        """Return a phase's kernel parameters for smoothing a prolongator by a matrix of rows of at most ``longest`` entries."""
         adjacent, group = device.lanes_are_loops and phase != "values", work_group_of(device)
         if device.lanes_are_loops or phase == "pack":
             return cls(group, index, dtype, phase, adjacent)
@@ -305,7 +305,7 @@ class Prolongator(OfNumbers):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records: one for each phase, and some with local memory ("room") or work-items alone ("adjacent")."""
+        """Yield example records: one for each phase, some with rows in local memory ("room") or one work-item ("adjacent")."""
         types, group = (arithmetic.index, arithmetic.floating), work_group_of(device)
         yield "", cls(group, *types, "make", False)
         for phase in ("pack", "values"):

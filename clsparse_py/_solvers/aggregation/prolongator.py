@@ -18,7 +18,7 @@ from clsparse_py._solvers.aggregation.kernels import Prolongator
 
 __all__ = ["MAX_ROW", "refresh_prolongator", "smooth_prolongator"]
 
-#: Most entries of a matrix's longest row for which work-items smooth a prolongator row by row: on CPU devices (True), on others.
+#: Most entries of a matrix's longest row at which a prolongator is smoothed row by row: on CPU devices (True), on others (False).
 MAX_ROW = {True: 1024, False: 96}
 
 

@@ -20,7 +20,7 @@ from clsparse_py._solvers.aggregation.kernels import Norms, Orthonormal, Tentati
 
 __all__ = ["make_tentative_prolongator"]
 
-#: Relative norm below which a near-nullspace candidate counts as linearly dependent on earlier ones (Gram-Schmidt).
+#: Relative norm, 10 machine epsilons at least, below which a candidate counts as linearly dependent on earlier ones.
 _TOLERANCE = 1e-10
 
 

@@ -25,12 +25,12 @@ __all__ = ["compute_inverse_values", "invert_coarsest", "invert_on_host"]
 _MAX_DENSE = 5000
 #: Work-items of the work-group that inverts the coarsest matrix of a multigrid hierarchy on GPUs.
 _WORK_GROUP = 1024
-#: Tolerance, in units of rounding, of the tests whether a hierarchy's coarsest matrix is Hermitian, and far from singular.
+#: Tolerance, in machine epsilons, of the tests whether a hierarchy's coarsest matrix is Hermitian and is far from singular.
 _ROUNDING = 1000
 
 
 def invert_coarsest(A: csr_array) -> csr_array:
-    """Return the inverse of a hierarchy's coarsest matrix, or its pseudoinverse, in CSR form with all entries, zeros too.
+    """Return the inverse of a hierarchy's coarsest matrix, or its pseudoinverse if singular, in CSR form with all entries.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def compute_inverse_values(A: csr_array) -> cl_array.Array:
 
 @door()
 def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
-    """Return the inverse of a small Hermitian positive definite matrix, its values row by row; None for all other matrices."""
+    """Return the values, row by row, of a small positive definite matrix's inverse; None if a work-group can't invert it."""
     data, indices, indptr = parts
     chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
     if not 0 < n <= MAX_INVERTED or chain.device.is_plain:
@@ -91,7 +91,7 @@ def invert_on_host(A: Any) -> Any:
 
 
 def _pseudoinvert(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the pseudoinverse of a dense matrix: by Cholesky's factors if it is positive definite and far from singular."""
+    """Return the pseudoinverse of a dense matrix, by Cholesky's factors if these are accurate, else by singular values."""
     scale, eps = np.abs(A).max(), float(np.finfo(A.dtype).eps)
     if np.abs(A - A.conj().T).max() <= _ROUNDING * eps * scale:
         try:

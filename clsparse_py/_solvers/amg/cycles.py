@@ -24,7 +24,7 @@ from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["CYCLES", "Workspace"]
 
-#: Names of multigrid cycles; cycles that precondition conjugate gradients on a level begin with zeros in K, with ones in AMLI.
+#: Names of multigrid cycles. K and AMLI differ in the vector from which their inner cycles begin: zeros in K, ones in AMLI.
 CYCLES = ("V", "W", "F", "K", "AMLI")
 
 
@@ -58,7 +58,7 @@ class _Room:
         self.sweeps.set_all(scalars.ravel())
 
     def follow_levels(self) -> bool:
-        """Copy the smoothers' coefficients and A's inverse diagonal anew; return False if commands would use former matrices."""
+        """Copy smoothers' coefficients and A's inverse diagonal anew if commands use the present matrices; return whether so."""
         current = self._level.A, self._level.P, self._level.R
         present = self.A, self.P, self.R
         if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
@@ -76,7 +76,7 @@ class _Room:
         return self._vectors[name]
 
     def get_scaling(self, smoother: Smoother) -> cl_array.Array:
-        """Return the vector by which a multigrid smoother scales residuals: the inverse of the diagonal, or ones."""
+        """Return the vector by which a smoother scales residuals: the inverse of the diagonal if it is scaled, else ones."""
         name = "inverse" if smoother.scaled else "ones"
         if name not in self._vectors:
             inverse = self.get_vector(name)
@@ -91,13 +91,13 @@ class _Room:
         return self.sweeps.bind(step, part, 0, **vectors)
 
     def get_parts(self, is_after: bool) -> range:
-        """Return the indices of one smoother's coefficients among the coefficients of both smoothers of a multigrid level."""
+        """Return the indices, among both smoothers' coefficients, of the postsmoother (if ``is_after``) or the presmoother."""
         n_before, n_after = (0 if smoother is None else len(smoother.coefficients) for smoother in self.smoothers)
         return range(n_before, n_before + n_after) if is_after else range(n_before)
 
 
 def _cast_matrix(A: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a matrix cast so that its products with vectors of a dtype have that dtype."""
+    """Return a matrix, cast if its products with vectors of a dtype would have another dtype, and wait until it is ready."""
     matrix = A if np.result_type(A.dtype, dtype) == dtype else cast_to(A, dtype)
     as_divided(matrix).mapped(_await_matrix, _await_matrix)
     return matrix
@@ -143,7 +143,7 @@ class Workspace:
         self._is_lent = False
 
     def follow_levels(self) -> bool:
-        """Copy all levels' smoother coefficients and inverse diagonals anew; return False if commands use former matrices."""
+        """Copy all levels' smoother coefficients and inverse diagonals anew; return whether commands use the present matrices."""
         followed = [room.follow_levels() for room in self._rooms]
         return self._is_plain and all(followed)
 
@@ -298,7 +298,7 @@ class Workspace:
         from_zero: bool = False,
         r: cl_array.Array | None = None,
     ) -> list[Command]:
-        """Return the commands of a level's smoother, before or after the correction of x; r is ``b - A x``, or None."""
+        """Return the commands of a level's smoother, before or after the correction of x; r is ``b - A x``, if known."""
         commands: list[Command] = []
         smoother, parts = level.smoothers[is_after], level.get_parts(is_after)
         steps = 0 if smoother is None else smoother.iterations
@@ -325,7 +325,7 @@ class Workspace:
         inverse: cl_array.Array,
         is_first: bool,
     ) -> list[Command]:
-        """Return the commands of a step of a Jacobi smoother; r is the residual of x, or None."""
+        """Return the commands of a step of a Jacobi smoother; r is the residual of x, or None if it is not known."""
         if r is not None:
             step = passes.JACOBI_BEGIN if is_first else passes.JACOBI_OF_RESIDUAL
             return [level.bind(step, gain, r=r, inverse=inverse, x=x)]
@@ -341,7 +341,7 @@ class Workspace:
         r: cl_array.Array | None,
         inverse: cl_array.Array,
     ) -> list[Command]:
-        """Return the commands of a step of a polynomial smoother; r is the residual of x, or None."""
+        """Return the commands of a step of a polynomial smoother; r is the residual of x, or None if it is not known."""
         first, *between, last = parts
         q, s, h = (level.get_vector(name) for name in ("q", "s", "h"))
         multiply = bind_product(self.queue, level.A, h, q)

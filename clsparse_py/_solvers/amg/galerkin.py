@@ -15,7 +15,7 @@ from clsparse_py._operations.spgemm import SpgemmPlan, plan_and_multiply, spgemm
 
 __all__ = ["RapPlan", "plan_and_multiply_rap", "rap_plan"]
 
-#: Order of the two products of a triple product ``R A P``.
+#: Names of the orders of the two products of ``R A P``; "auto" is the order of fewer multiplications, by an estimate.
 Order = Literal["auto", "R(AP)", "(RA)P"]
 
 
@@ -43,7 +43,7 @@ class RapPlan(SetOnce):
 
     @door()
     def __call__(self, r_data: Any = None, a_data: Any = None, p_data: Any = None, *, out: csr_array | None = None) -> csr_array:
-        """Return the product ``R A P`` of other values; the device is not waited for.
+        """Return the product ``R A P`` for new values of all, some or no operands; does not wait for the device.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class RapPlan(SetOnce):
 
 @door()
 def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
-    """Plan the triple product ``R A P``.
+    """Return a plan of the triple product ``R A P``, for the structures of R, A and P and any values.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def plan_and_multiply_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[Rap
 
 
 def _estimate_products(X: csr_array, Y: csr_array, other: csr_array, *, from_left: bool) -> float:
-    """Return an estimate of the multiplications of a triple product: ``other (X Y)`` if ``from_left``, else ``(X Y) other``."""
+    """Return the estimated multiplications of a triple product: ``other (X Y)`` if ``from_left``, else ``(X Y) other``."""
     estimate = spgemm_estimate(X, Y)
     # The estimated number of entries of the sparse product ``X Y`` may exceed the number of entries of a dense matrix.
     entries = min(estimate.nnz, X.shape[0] * Y.shape[1])

@@ -23,7 +23,7 @@ _EXACT = ("pinv", "lu", "cholesky", "splu")
 
 @door()
 def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None = None) -> MultilevelSolver:
-    """Copy a hierarchy of PyAMG to the device, with its smoothers: the same cycles, and residuals but for rounding.
+    """Return a copy of PyAMG's hierarchy on the device, with its smoothers; cycles are the same, and residuals up to rounding.
 
     Parameters
     ----------

@@ -167,7 +167,7 @@ class MultilevelSolver:
         return convert_to_pyamg(self.levels)
 
     def aspreconditioner(self, cycle: str = "V") -> DeviceOperator:
-        """Return the operator of a multigrid cycle that begins with 0: ``M`` for solvers here, on the device, and for SciPy's.
+        """Return the operator of a multigrid cycle from x = 0, a preconditioner ``M`` for solvers of this package and of SciPy.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class MultilevelSolver:
         repeats: Any,
         has_residuals: bool,  # noqa: ARG002 - ranks agree on the option
     ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
-        """Return the checked options of multigrid's `solve`: cycle, Krylov method, tolerance, most iterations, cycles a level."""
+        """Return the checked options of multigrid's `solve`: cycle, Krylov method, tolerance, maxiter, V-cycles on a level."""
         method = _find_solver(accel) if isinstance(accel, str) else accel
         if accel is not None and not callable(method):
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
@@ -317,7 +317,7 @@ class MultilevelSolver:
         """Solve ``A x = b`` by a Krylov method with a multigrid cycle as preconditioner; return x and the method's info."""
 
         def report(x: Any) -> None:
-            """Add the norm of the residual ``b - A x`` to ``residuals``, and call the user's callback."""
+            """Append the norm of the residual ``b - A x`` to ``residuals``, and call the callback, each if given."""
             if residuals is not None:
                 residuals.append(self._compute_residual_norm(b, x))
             if callback is not None:
@@ -387,7 +387,7 @@ def _run_commands(space: Workspace, commands: list[Callable[[], object]]) -> flo
 
 
 def read_cycle_name(cycle: Any) -> str:
-    """Return the user's kind of multigrid cycle in upper case, checked to be in `CYCLES`."""
+    """Return the name, in capitals, of the multigrid cycle that a user names in any case; checked to be in `CYCLES`."""
     name = str(cycle).upper()
     if name not in CYCLES:
         raise ValueError(f"cycle: must be one of {', '.join(CYCLES)}, is {cycle!r}")

@@ -20,7 +20,7 @@ __all__ = ["START", "Basis"]
 
 #: Number of basis vectors of a Krylov space that one vector pass reads.
 _AT_ONCE = 4
-#: Indices of basis vectors in a block of a Krylov space's basis, of as many vectors as one vector pass reads.
+#: Indices of the basis vectors within a block, which are those vectors of a Krylov basis that one vector pass reads.
 _PLACES = range(_AT_ONCE)
 #: Names of a block's basis vectors in the OpenCL C of vector passes.
 _BASIS = tuple(f"v{i}" for i in _PLACES)
@@ -28,7 +28,7 @@ _BASIS = tuple(f"v{i}" for i in _PLACES)
 #: Names of the scalars and sums of Arnoldi's process: inner products h and s of basis vectors with w, and norms of w and b.
 LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" for i in _PLACES), "ww", "bb"))
 
-#: The sum of squares of w, the vector that becomes the next basis vector: its name, and its expression.
+#: The sum of squares of w, the vector that becomes the next basis vector: its name, and the expression of a summand.
 _WW = ("ww", "of_real(square(w))")
 #: The vector pass that computes the residual b - A x of the first guess, and begins the sums for the residual's norm and b's.
 START = Pass(
@@ -38,7 +38,7 @@ START = Pass(
 _NORM = Pass("basis_norm", reads=("w",), sums=(_WW,))
 #: The vector pass that begins the inner products of a vector w with a block of basis vectors (classical Gram-Schmidt).
 _PRODUCTS = Pass("basis_products", reads=("w", *_BASIS), sums=tuple((f"s{i}", f"times(conjugate(v{i}), w)") for i in _PLACES))
-#: The vector pass that subtracts a vector w's projection on a block of basis vectors, and begins the sum for the rest's norm.
+#: The vector pass that subtracts a vector w's projection on a block of basis vectors, and begins the sum for the new w's norm.
 _SUBTRACTION = Pass(
     "basis_subtraction", reads=_BASIS, updates=("w",), totals=tuple(f"s{i}" for i in _PLACES),
     lines=tuple(f"w -= times(s{i}, v{i});" for i in _PLACES), sums=(_WW,), keeps=tuple((f"h{i}", f"s{i}") for i in _PLACES),
@@ -172,7 +172,7 @@ class Basis:
                 column_read.event.wait()
 
     def replace(self, number: int, values: np.ndarray[Any, Any]) -> None:
-        """Make a host vector the basis vector of a number, orthonormal to the basis vectors before that number."""
+        """Make a host vector orthonormal to the basis vectors before a number, and the basis vector of that number."""
         self.assign(self.q, values)
         self.orthogonalise(number, self.q)
 
@@ -189,7 +189,7 @@ class Basis:
         return product.astype(np.result_type(product, np.float64))
 
     def orthogonalise(self, number: int, values: cl_array.Array) -> None:
-        """Make a device vector the basis vector of a number, orthonormal to the basis vectors before that number."""
+        """Make a device vector orthonormal to the basis vectors before a number, and the basis vector of that number."""
         self.sweeps.copy(self.w, values)
         # The replaced basis vector, which vector passes read with its block, is filled with 0, as it must not count.
         self.sweeps.fill(self.vectors[number])

@@ -151,7 +151,7 @@ def bicgstab(system: System) -> int:
         return direction[turn]()
 
     def finish(number: int) -> bool:
-        """Enqueue the rest of an iteration of BiCGSTAB, and return whether the host saw that the half step solves the system."""
+        """Enqueue the rest of an iteration of BiCGSTAB; return whether it is the first and its half step solves the system."""
         if M is not None:
             M(p, p_m)
         A(p_m, v)

@@ -48,7 +48,7 @@ START = (_LEFT, _RIGHT)
 
 
 def unpack(names: tuple[str, ...], suffix: str = "_0") -> str:
-    """Return OpenCL C that declares a real variable for each scalar of a method, by the scalar's name without its suffix."""
+    """Return OpenCL C that declares a real variable for each scalar of a method, named like the scalar without its suffix."""
     return f"R {', '.join(f'{name} = real_part({name}{suffix})' for name in names)};"
 
 
@@ -61,7 +61,7 @@ def declare_left_pass(
     first: tuple[str, ...] = (),
     keeps: tuple[tuple[str, str], ...] = (),
 ) -> Pass:
-    """Return the vector pass that computes the next left vector u, and writes the last iteration's outcome for the host.
+    """Return the vector pass that computes the next left vector u, and writes the previous iteration's outcome for the host.
 
     Parameters
     ----------
@@ -187,11 +187,11 @@ class Bidiagonal:
 
 
 def name_scalars(carried: tuple[str, ...], *further: str) -> tuple[str, ...]:
-    """Return the names of LSQR's or LSMR's scalars: scalars that two iterations carry over, constants, and further scalars."""
+    """Return the names of LSQR's or LSMR's scalars: carried ones with "_1" and "_0", constants with "_set", further ones."""
     of_iterations = (f"{name}_{parity}" for parity in (1, 0) for name in carried)
     return (*of_iterations, *(f"{name}_set" for name in CONSTANTS), "beta_new", *further)
 
 
 def name_initial_values(carried: tuple[str, ...], **values: Any) -> dict[str, Any]:
-    """Return the first values of the scalars that iterations of LSQR or LSMR carry over, by the names of the scalars."""
+    """Return the given first values of scalars that LSQR's or LSMR's iterations carry over, by the scalars' names with "_1"."""
     return {f"{name}_1": values[name] for name in carried if name in values}

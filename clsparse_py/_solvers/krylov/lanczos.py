@@ -19,14 +19,14 @@ __all__ = ["WANTED", "Eigenpairs", "lanczos"]
 
 
 def _order_from_both_ends(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the order of ascending eigenvalues from both ends: the largest, the smallest, the second largest and so on."""
+    """Return the indices of ascending eigenvalues from both ends in turn: the largest, smallest, second largest and so on."""
     order = np.empty(values.size, np.intp)
     top = np.argsort(-values, kind="stable")[: -(-values.size // 2)]
     order[0::2], order[1::2] = top, np.setdiff1d(np.arange(values.size), top)
     return order
 
 
-#: Functions that return the order of ascending eigenvalues, wanted ones first and equal ones as they come, by SciPy's names.
+#: SciPy's names of wanted eigenvalues, each with a function that sorts indices of ascending eigenvalues, the most wanted first.
 WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
     "LM": lambda values: np.argsort(-np.abs(values), kind="stable"),
     "SM": lambda values: np.argsort(np.abs(values), kind="stable"),
@@ -38,9 +38,9 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 
 # ARPACK leaves residuals of eigenpairs of up to 98 units of the precision of the largest eigenvalue, LAPACK of 5 units.
 # With `_DRIFT` 1 in place of 4, the eigenvalues of a grid of 44 x 44 took 3.3 times the products, with 2 they took 1.2 times.
-#: Factor by which eigenpairs' residuals, computed by products, may exceed the rounding floor, by errors of earlier restarts.
+#: Factor by which an eigenpair's residual, computed by a product, may exceed the rounding floor after `_DRIFTING_RESTARTS`.
 _DRIFT = 4.0
-#: Restarts of Lanczos' method whose rounding errors `_DRIFT` allows; errors of more restarts add up like a random walk's steps.
+#: Most restarts of Lanczos' method with `_DRIFT` as it is; for more, that factor grows by the square root of their ratio.
 _DRIFTING_RESTARTS = 100
 #: Factor of the rounding floor by which locked eigenvalues may drift in the restarts of a search for missed eigenvalues.
 _DRIFT_OF_VALUES = 32.0

@@ -93,16 +93,13 @@ def _declare_update(name: str, *, variance: bool) -> Pass:
 _UPDATE = _declare_update("lsqr_update", variance=False)
 #: The vector pass that ends an iteration of LSQR, with the variance of x.
 _UPDATE_OF_VARIANCE = _declare_update("lsqr_update_var", variance=True)
-#: Powers of the units of b and of A in LSQR's norms: r1norm, r2norm, anorm, acond, arnorm, xnorm.
+#: Exponents of b's unit (first tuple) and of A's (second) in LSQR's norms: r1norm, r2norm, anorm, acond, arnorm, xnorm.
 _UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)
 declare_passes(LAYOUT, *bidiagonal.START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
 
 
 def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, ...]:
-    """Solve a least-squares problem by LSQR, and return istop, itn and norms as SciPy's function does.
-
-    A norm comes with the powers of b's and of A's unit in it.
-    """
+    """Solve a least-squares problem by LSQR; return istop, itn and SciPy's norms, each with exponents of b's and A's unit."""
     state = bidiagonal.Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if variance is not None:

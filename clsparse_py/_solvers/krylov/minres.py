@@ -18,9 +18,9 @@ __all__ = ["minres"]
 _CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
 #: Reasons why MINRES stops, by the scalar `stop`: none; a test holds; M is not positive definite; a norm is not a number.
 _WHY = ("", "found", "indefinite", "not a number")
-#: Factor of the goal for the preconditioned residual's norm in a further run of MINRES, after one left a too large residual.
+#: Factor by which a second run of MINRES lowers the goal for the preconditioned residual, as the first run missed the residual's.
 _SAFETY = 0.1
-#: Largest |A r| / (|A| |r|) at which a further run of MINRES ends, as on least-squares problems, in units of machine epsilon.
+#: Largest |A r| / (|A| |r|), in machine epsilons, at which a second run of MINRES ends with a least-squares solution.
 _ROUNDING = 10
 
 # Names of MINRES's scalars of the current iteration end in "_0"; `beta_1` is the norm of the first Lanczos vector before scaling.
@@ -65,7 +65,7 @@ _LANCZOS = Pass(
     keeps=(*((f"{name}_0", name) for name in _CARRIED[:-1]), ("stop_0", "of_real(why)")), tells=(("stop", "of_real(why)"),),
     guarded=True,
 )  # fmt: skip
-#: The vector pass that makes the next Lanczos vector orthogonal to the newest one, and begins the sum for the norm without M.
+#: The vector pass that makes the next Lanczos vector orthogonal to the newest one, and begins its sum of squares: beta without M.
 _ORTHOGONAL = Pass(
     "minres_orthogonal", reads=("r2",), updates=("y",), totals=("alpha",), takes=("beta_0", "stop_0"),
     first=("const bool active = real_part(stop_0) == 0;", "const R back = real_part(alpha) / real_part(beta_0);"),

@@ -16,7 +16,7 @@ LAYOUT = Layout(scalars=("gain", "curvature"), sums=("rr", "pb", "pq", "cross"))
 
 #: The name of the sum of squares of the residual r, and the expression of a summand.
 _RR = ("rr", "of_real(square(r))")
-#: The statement that declares the length alpha of a multigrid K-cycle's step along a direction: 0 if that has no curvature.
+#: The statement that declares the length alpha of a multigrid K-cycle's step along a direction p: 0 if p^H A p is 0.
 _ALPHA = ("const T alpha = magnitude(pq) > 0 ? quotient(pb, pq) : ZERO;",)
 #: The names of the sums for the length of a multigrid K-cycle's step, and the expressions of a summand.
 _CURVATURES = (("pb", "times(conjugate(p), b)"), ("pq", "times(conjugate(p), q)"))

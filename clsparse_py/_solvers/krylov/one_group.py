@@ -85,6 +85,7 @@ class Script:
         return tuple(dict.fromkeys(step.matrix for step in self.steps if isinstance(step, Product)))
 
 
+#: All scripts of Krylov methods, each with its method's layout, for the catalogue of kernels.
 _declared: list[tuple[Script, Layout]] = []
 
 
@@ -132,17 +133,19 @@ class Iterations(Parameters):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: script, dtype, the matrices with their index types, and work-group size."""
         matrices = "_".join(f"{matrix}_{index or 'diagonal'}" for matrix, index in self.matrices)
         return f"iterations_{self.script.name}_{self.dtype}_{matrices}_wg{self.work_group}"
 
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the kernel: macros for the device's exchange between work-items, and the dtype's arithmetic."""
         return "\n".join([self.portability.defines, *define_numbers(np.dtype(self.dtype))])
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: the script's steps, sums, scalars, vectors and matrices, and limits of exponents."""
+        """Return the template's arguments by name: a script's data, limits of exponents, whether sums need local memory."""
         max_sums = max(len(step.sums) for step in (*self.script.steps, self.script.ending, *_CHECK) if isinstance(step, Pass))
         return {
             "work_group": self.work_group,
@@ -164,7 +167,7 @@ class Iterations(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest parameters of the iterations' kernel for a work-group and a lane width; None if there are none."""
+        """Return the nearest parameters of the iterations' kernel for a work-group size and lane width; None for size 0."""
         if work_group < 1:
             return None
         return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
@@ -187,7 +190,7 @@ def iterate_together(
     info: Callable[..., int | None],
     last: Callable[..., int] | None = None,
 ) -> int:
-    """Run the iterations of a small system in launches of one work-group, and return info.
+    """Run the iterations of a small system in launches of one work-group, and return SciPy's info.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ class Panel:
                 self._passes.enqueue(_COMBINATION, part, **self._block("l", source, i), **self._block("r", target, j))
 
     def replace(self, target: Columns, *sources: tuple[Columns, np.ndarray[Any, Any]], spare: Columns) -> None:
-        """Enqueue replacing the columns of a matrix by sums of linear combinations of columns, also of those columns themselves.
+        """Enqueue the replacement of a matrix's columns by linear combinations of columns of several matrices, also of itself.
 
         ``spare`` has at least as many columns as ``target``.
         """

@@ -56,7 +56,7 @@ declare_passes(LAYOUT, _TOP, _LDEXP, _SHIFTED, RESIDUAL)
 
 
 def max_unscaled_exponent(dtype: np.dtype[Any]) -> int:
-    """Return the largest binary exponent of an operator's size at which the operator stays unscaled: its squares are in range."""
+    """Return the largest absolute binary exponent of an operator's size at which it is not scaled: squares are in range."""
     return int(np.finfo(dtype).maxexp) // 16
 
 
@@ -116,7 +116,7 @@ class Scaling:
         return Passes(self.sweeps)
 
     def scale_product(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
-        """Return the function for products with an operator scaled by a power of two, found by the first product; that waits."""
+        """Return a function for products with a scaled operator; its first call finds the scale, a power of two, and waits."""
         takes_alpha = getattr(apply, "takes_alpha", False)
 
         def product(x: cl_array.Array, y: cl_array.Array) -> None:
@@ -175,7 +175,7 @@ class Scaling:
         return totals
 
     def find(self, power: Power, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Determine the power of two that scales an operator, by its first product y with x; scale y, or the first guess."""
+        """Determine the power of two that scales an operator, by its first product y with x; scale y, or a first guess x."""
         exponents = self._exponents(x, y)
         if exponents is None:
             return
@@ -188,7 +188,7 @@ class Scaling:
             self.ldexp(self._of.x, exponent)
 
     def ldexp(self, y: cl_array.Array, exponent: int) -> None:
-        """Enqueue the product of a vector with a power of two."""
+        """Enqueue the multiplication of a vector y, in place, by two to the power of an exponent."""
         if exponent:
             self.enqueue(_LDEXP, _OF_VECTORS, exponent, y=y)
 
@@ -226,7 +226,7 @@ def _norms(system: System, scaling: Scaling, b: cl_array.Array, x: cl_array.Arra
 
 
 def _limit_residual(system: System, b: float, rounded: float) -> float:
-    """Return the largest norm that a solution's residual may have, for b's norm and the norms of vectors that were rounded."""
+    """Return the largest norm that a solution's residual may have, from b's norm and the sum of rounded vectors' norms."""
     return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * rounded
 
 
@@ -250,7 +250,7 @@ def _check_solution(system: System, scaling: Scaling) -> tuple[bool, bool, float
 
 
 def solve(system: System, method: Callable[[System], int]) -> int:
-    """Solve a linear system by a method, and return info: 0 only if the residual itself, computed anew, is small enough.
+    """Solve a linear system by a method, and return SciPy's info: 0 only if the residual itself, computed anew, is small enough.
 
     If the residual is too large though the method ended or broke down, the method goes on once, from its x. If a number of x is
     not finite in the end, x is the first guess again.
@@ -301,7 +301,7 @@ def _scale_callback(scaling: Scaling, callback: Callable[[cl_array.Array], objec
 
 
 def _solve_further(system: System, method: Callable[[System], int], norm: float) -> tuple[int, bool, bool]:
-    """Solve a system further from an x of a residual norm; return info, whether the residual is small, whether x is finite."""
+    """Solve a system further from its x, whose residual has a given norm; return info, and whether it is small and x finite."""
     sweeps = system.scaling.sweeps
     previous_x = sweeps.vector()
     sweeps.copy(previous_x, system.x)
@@ -315,7 +315,7 @@ def _solve_further(system: System, method: Callable[[System], int], norm: float)
 
 
 def solve_least_squares(problem: LeastSquares, method: Callable[[LeastSquares], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Solve a least-squares problem by a method, and return the method's numbers in the units of the problem.
+    """Solve a least-squares problem by a method; return the reason to stop, the iterations, and the norms in the problem's units.
 
     The method returns the reason to stop, the number of iterations, and norms with the powers of b and A in them.
     """

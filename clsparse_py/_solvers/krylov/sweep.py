@@ -33,7 +33,7 @@ __all__ = ["AllSum", "BoundPass", "Layout", "Pass", "Passes", "SharedPass", "Swe
 #: A function that adds up arrays of numbers over all ranks that share vectors; all ranks get the same sums.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
-#: Number of scalars, behind those that vector passes write for the host, that the kernel of `krylov.one_group` may write.
+#: Room, in scalars, behind those that vector passes write for the host: for what the kernel of `krylov.one_group` writes more.
 _MORE = 8
 #: Index of the argument ``part``, the number of the set of scalars and sums, among the arguments of a vector pass's kernel.
 _PART = 2
@@ -103,6 +103,7 @@ class Layout:
     told: tuple[str, ...] = ()
 
 
+#: All vector passes, each with its method's layout, for the catalogue of kernels.
 _declared: list[tuple[Pass, Layout]] = []
 
 
@@ -149,17 +150,19 @@ class Sweep(Parameters):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: vector pass, dtype, work-group size, and entries that a work-item has in flight."""
         return f"sweep_{self.vector_pass.name}_{self.dtype}_wg{self.work_group}_u{self.unroll}"
 
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the kernel: macros for the device's exchange between work-items, and the dtype's arithmetic."""
         addition = ("fmax(a, b)",) if self.vector_pass.largest else ()
         return "\n".join([self.portability.defines, *define_numbers(np.dtype(self.dtype), *addition)])
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: the vector pass, its scalars, sums and results by position, and the unrolling."""
+        """Return the template's arguments by name: the pass, positions of scalars and sums, whether sums need local memory."""
         vector_pass, scalars, sums = self.vector_pass, self.layout.scalars.index, self.layout.sums.index
         return {
             "work_group": self.work_group,
@@ -177,7 +180,7 @@ class Sweep(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the vector pass's nearest parameters for a work-group and a lane width; None if there are none."""
+        """Return the vector pass's nearest parameters for a work-group size and a lane width; None if the size is 0."""
         if work_group < 1:
             return None
         return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
@@ -331,7 +334,7 @@ class Sweeps:
         )  # fmt: skip
 
     def totals(self) -> dict[str, Any]:
-        """Return all sums of a method's first set, by name; waits. A sum that no vector pass has begun yet is any number."""
+        """Return all sums of a method's first set, by name; waits. A sum that no vector pass has begun yet is undefined."""
         if self._all_sum is not None:
             self.add_up(0)
         parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)

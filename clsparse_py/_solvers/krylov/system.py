@@ -16,7 +16,7 @@ __all__ = ["Apply", "GroupMatrices", "LeastSquares", "System"]
 
 #: A function that enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
 Apply: TypeAlias = Callable[[cl_array.Array, cl_array.Array], None]
-#: The arrays of matrices A and M by these names: indptr, indices and data, each of which begins its buffer, or a diagonal alone.
+#: Arrays by a matrix's name, "A" or "M": indptr, indices and data, each of which begins its buffer, or a diagonal alone.
 GroupMatrices: TypeAlias = dict[str, tuple[cl_array.Array, ...]]
 
 
@@ -99,7 +99,7 @@ class System:
         sweeps.bind(start, 0, 0, b=self.b, q=q, **vectors)()
 
     def bound(self, bb: Any) -> np.floating[Any]:
-        """Return the largest squared norm of a solution's residual, for the square of b's norm."""
+        """Return the largest squared norm that a solution's residual may have, from the tolerances and the square of b's norm."""
         real = np.zeros(0, self.dtype).real.dtype.type
         with np.errstate(all="ignore"):
             limit = real(max(self.atol, self.rtol * float(np.sqrt(bb.real))))
@@ -107,7 +107,7 @@ class System:
         return square
 
     def is_solved(self, totals: dict[str, Any], sweeps: Sweeps) -> bool:
-        """Return whether the first guess, or 0 if b is 0, solves the system, by the sums rr of the residual and bb of b."""
+        """Return whether the first guess solves the system, by the sums rr of the residual and bb of b; zero x if b is 0."""
         if totals["bb"] == 0:
             sweeps.fill(self.x)
         return bool(totals["bb"] == 0 or totals["rr"].real <= self.bound(totals["bb"]))

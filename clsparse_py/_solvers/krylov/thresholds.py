@@ -15,29 +15,29 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "krylov"
 
-    #: Work-items of a work-group of a pass on GPUs.
+    #: Most work-items of a work-group of a vector pass on GPUs; on CPU devices there is one.
     work_group: int = number(512, "work-items", least=1, evidence="of some twenty on an H200 the best for conjugate gradients")
-    #: Most work-groups of a pass to a compute unit; on CPU devices, of one work-item each.
+    #: Most work-groups of a vector pass for each compute unit.
     groups_per_unit: int = number(2, "work-groups", on_cores=4, least=1, evidence="as above, by 2 to 4 %")
-    #: Entries that a work-item has in flight.
+    #: Most entries that a work-item of a vector pass has in flight; ``registers`` may allow fewer.
     unroll: int = number(4, "entries", least=1, most=64, power=True, evidence="as above")
     #: Most registers that the entries in flight of a work-item take.
     registers: int = number(32, "words of 32 bits", least=1)
-    #: Most iterations between two looks at the residual that the host did not have to wait for.
+    #: Most iterations between two looks of the host at the residual, while no look waits; ``check_every`` if that is more.
     max_unwatched: int = number(8, "iterations", least=1)
-    #: Iterations so far for each iteration between two looks.
+    #: Iterations that have to be done for each iteration between two looks at the residual, up to ``max_unwatched``.
     unwatched_share: int = number(16, "iterations", least=1)
-    #: Work-items of the work-group that runs the iterations of a small system.
+    #: Most work-items of the work-group that runs the iterations of a small system on GPUs; on CPU devices there is one.
     together_group: int = number(256, "work-items", least=1)
-    #: Iterations in one launch for a small system: a kernel that runs for seconds blocks the device, and its display.
+    #: Most iterations in one launch for a small system: a kernel that runs for seconds blocks the device, and its display.
     together_at_once: int = number(1024, "iterations", least=1)
-    #: Most rows of a system whose iterations one work-group runs: on CPU devices, no slower than launches over all cores.
+    #: Most rows of a system whose iterations one work-group runs; up to it, that is no slower on CPU devices than all cores.
     max_rows_together: int = number(4096, "rows")
     #: Most entries of a matrix whose iterations one work-group runs.
     max_entries_together: int = number(32768, "entries")
     #: Products that look for missed copies of eigenvalues and for what rounding left, as a share of all products before.
     search: float = number(0.3, "share of products")
-    #: Largest remainder, by rounding, of a vector that should vanish.
+    #: Largest norm at which a vector counts as 0 but for rounding, relative to the vectors from which it was computed.
     noise: float = number(8.0, "times the precision")
     #: Factor by which the residual of another run's x must be smaller, so that this x replaces the former one.
     better: float = number(0.9, "times the residual before", most=1)

@@ -41,9 +41,9 @@ from clsparse_py._solvers.linalg.solvers import minres
 
 __all__ = ["eigsh", "lobpcg"]
 
-#: Rounding floor: the error of an eigenvalue that counts as rounding, in units of the largest eigenvalue's precision.
+#: Rounding floor: the error of an eigenvalue that counts as rounding, in machine epsilons of the largest eigenvalue.
 _FLOOR = 4.0
-#: Positional arguments of SciPy's `eigsh` behind v0 that every version takes.
+#: Number of positional arguments behind v0 that SciPy's `eigsh` takes in every version.
 _OPTIONS_OF_ARPACK = 7
 
 
@@ -209,7 +209,7 @@ def _deliver(
 
 
 def _bind_inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the function for products with ``(A - sigma I)^-1``: ``OPinv``, LU factors, or systems solved by `minres`."""
+    """Return the function for products with ``(A - sigma I)^-1``: by ``OPinv``, a matrix's LU factors, or `minres`."""
     if OPinv is not None:
         return bind_operator(OPinv, queue, dtype)
     rough = float(np.sqrt(np.finfo(dtype).eps))

@@ -174,7 +174,7 @@ def _small_arrays(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | 
 
 
 def _ready_rows(A: SparseArray, dtype: np.dtype[Any]) -> csr_array:
-    """Return a sparse array in CSR form, checked, cast if need be, and no longer written to by any queue; waits."""
+    """Return a sparse array in CSR form, checked, cast if products would not have the dtype; waits for all writes to it."""
     rows = A._as_csr()
     if np.result_type(rows.dtype, dtype) != dtype:
         rows = cast_to(rows, dtype)
@@ -210,7 +210,7 @@ def _bind_array(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) ->
 
 
 def _wrap_function(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product ``y = function(x)`` of a user's function of a device vector, whose result is copied to y.
+    """Return a function of vectors x and y that calls a user's function with x, and copies the result to y.
 
     Raises
     ------

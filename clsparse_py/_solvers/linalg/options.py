@@ -128,7 +128,7 @@ class Options:
         return {**limits, "callback": callback, **self.own}
 
     def max_iterations(self, n: int) -> int:
-        """Return the limit of iterations for a system of n unknowns."""
+        """Return the most iterations for a system of n unknowns: the user's ``maxiter`` or, by default, a multiple of n."""
         return self.iterations_each * n if self.maxiter is None else self.maxiter
 
     def by_scipy(self, A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:

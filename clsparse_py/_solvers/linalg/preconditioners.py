@@ -51,7 +51,7 @@ def place_square(A: Any) -> Any:
 
 
 def nonzero_diagonal(A: Any) -> np.ndarray[Any, Any]:
-    """Return the diagonal of a sparse array, on the host.
+    """Return the diagonal of a sparse array, on the host, checked to have no 0.
 
     Raises
     ------

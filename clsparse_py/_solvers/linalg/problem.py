@@ -83,7 +83,7 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
-        """Return the functions for products with A and M, and the arrays of A and M if one work-group holds the system."""
+        """Return the functions for products with A and M, and arrays of A and M if one work-group holds the system, else None."""
 
     @abc.abstractmethod
     def as_given(self, x: cl_array.Array) -> Any:
@@ -273,7 +273,7 @@ class _Problem(Problem):
 
     @override
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
-        """Return the functions for products with A and M, and the arrays of A and M if one work-group holds the system."""
+        """Return the functions for products with A and M, and arrays of A and M if one work-group holds the system, else None."""
         A, M = self._on_queue
         products = [operand if operand is None else bind_operator(operand, self.queue, self.dtype) for operand in (A, M)]
         small = None if self.options.callback else fit_one_group(A, M, self.queue, self.dtype)
