@@ -52,7 +52,7 @@ class Parameters(abc.ABC):
         "work_group", "arithmetic", "portability", "index", "value_bytes", "dtype", "a", "b", "c", "t", "inner", "result", "key",
         "word", "pattern", "operation", "operator",
     ))  # fmt: skip
-    #: Variants of the records of `examples`, whose other fields follow from a device and an arithmetic.
+    #: Fields by which example records differ, by variant and name; the other fields follow from a device and an arithmetic.
     variants: ClassVar[Variants] = {"": {}}
 
     @property
@@ -62,7 +62,7 @@ class Parameters(abc.ABC):
 
     @property
     def file(self) -> str:
-        """The name of the template's file: the template's name, but for kernels that are rows of a table."""
+        """The name of the template's file: the template's name, but for kernels that are rows of a table and share one file."""
         return self.template
 
     @property
@@ -78,12 +78,12 @@ class Parameters(abc.ABC):
 
     @property
     def prelude(self) -> str:
-        """The OpenCL C before the template's own text: types, semiring and portability."""
+        """The OpenCL C before the template's own text: types, semiring and macros of the device; by default none."""
         return ""
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options of OpenCL's compiler for the kernel, besides its source."""
+        """The options of OpenCL's compiler for the kernel; by default none."""
         return ()
 
     @property
@@ -97,7 +97,7 @@ class Parameters(abc.ABC):
         return {"work_group": self.work_group, **self.own}
 
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest legal record of a kernel with at most a work-group size and a lane width; None without one.
+        """Return the nearest legal record of at most the given work-group size and lane width; None if there is none.
 
         By default a work-group may have any size. Records whose numbers depend on the size override this method.
         """
@@ -124,7 +124,7 @@ class Parameters(abc.ABC):
 
     @classmethod
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records that stand for all records of the class: for the command's list and for tests of compilers."""
+        """Yield example records that stand for all records of the class: ``clsparse source`` lists them, tests compile them."""
         for variant, different in cls.variants.items():
             values = {**cls.usual(device, arithmetic), **different}
             yield variant, cls(**{**values, "work_group": min(values["work_group"], device.max_work_group)})

@@ -100,7 +100,7 @@ def _find_truncated(entries: Path) -> Iterator[Path]:
 
 
 def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
-    """Return whether a file holds complete LLVM bitcode: its last block ends at the file's end."""
+    """Return whether a file holds complete LLVM bitcode, its last block ending at the file's end; True for unknown forms."""
     if file.read(4) != b"BC\xc0\xde":
         return False
     offset = 4
@@ -117,7 +117,7 @@ def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
 
 
 def _is_whole_elf(file: IO[bytes], size: int) -> bool:
-    """Return whether a file holds a complete shared object (ELF): it includes the table of sections, which comes last."""
+    """Return whether a shared object (ELF) is complete: the table of sections, at its end, is there; True if not checked."""
     head = file.read(64)
     if len(head) < 64 or head[:4] != b"\x7fELF":
         return False

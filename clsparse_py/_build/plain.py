@@ -70,7 +70,7 @@ def plainly(device: Device) -> Device:
 
 
 def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator for functions that build kernels: after a refusal they take plain kernels, or call ``instead``."""
+    """Return a decorator: after a kernel's refusal a function runs by plain kernels and, if one is refused, as ``instead``."""
 
     def decorate(run: Callable[P, T]) -> Callable[P, T]:
         """Return a function that falls back to plain kernels if a kernel is refused, then to ``instead``."""

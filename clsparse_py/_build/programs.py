@@ -64,17 +64,17 @@ _alive: weakref.WeakValueDictionary[tuple[int, int, Parameters], Built] = weakre
 _recorders: list[list[Built]] = []
 #: Groups of kernels that `build_together` has built, by the handles of context and device, and the group.
 _together: dict[tuple[int, int, Hashable], bool] = {}
-#: Results of `worked_out`, each with the count of requests at its last use.
+#: Results of `worked_out`, by the handles of context and device and the caller's key, each with `_clock` at its last use.
 _worked_out: dict[tuple[int, int, Hashable], list[Any]] = {}
 #: Count of requests for kernels, by which the least recently used one is found.
 _clock = itertools.count()
 #: Errors of the kernels that were refused in this process; keys as of `_built`.
 _refused: dict[tuple[int, int, Parameters], BuildError] = {}
-#: Results of `_understates_limit` by device and work-group.
+#: Results of `_understates_limit`, by the device's handle and the number of work-items of a work-group.
 _understated: dict[tuple[int, int], bool] = {}
-#: Compiler option that makes a kernel's source new to the driver's own cache.
+#: Compiler option that makes a source new to the driver's own cache, so that the driver compiles the kernel again.
 _ANEW = "-DBUILT_ANEW=1"
-#: Compiler option that makes the required size of a work-group a hint, to which no registers are fitted (quirk 20).
+#: Compiler option that makes a kernel's work-group size a hint: the compiler does not fit registers to the size (quirk 20).
 _SIZE_AS_HINT = "-Dreqd_work_group_size=work_group_size_hint"
 #: Most kernels that are built at the same time: each run of a compiler takes some 100 MB of memory.
 _AT_A_TIME = 8
@@ -209,7 +209,7 @@ def _handle_of(context: cl.Context) -> int:
 
 
 def _understates_limit(context: cl.Context, device: cl.Device, work_group: int) -> bool:
-    """Return whether a driver understates the limit of work-groups (quirk 21): an empty kernel that requires the size runs."""
+    """Return whether a driver reports too low a limit of work-group sizes (quirk 21): an empty kernel of that size runs."""
     key = device.int_ptr, work_group
     if key not in _understated:
         _understated[key] = _runs_empty(context, device, work_group)
@@ -319,7 +319,7 @@ also_let_go.append(let_go)
 
 
 def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
-    """Remember the refusal of a kernel in this process, and log it: as a warning if the kernel's name is new."""
+    """Remember a kernel's refusal in this process, and log it: as a warning if it is new here and not from disk."""
     # The keys of refused kernels are copied, as a dying context may take out entries in between.
     is_known = any(key[1] == device_pointer and key[2].name == record.name for _, device_pointer, record in tuple(_refused))
     # A copy of the error is kept, as a raised error holds the local variables of its callers.
@@ -374,7 +374,7 @@ def build_together(context: cl.Context, device: cl.Device, group: Hashable, make
 
 
 def _attempt(context: cl.Context, device: cl.Device, parameters: Parameters) -> Built | BuildError | None:
-    """Return the built kernel of a parameter record, the error of a refused kernel, or None without enough memory."""
+    """Return the built kernel of a parameter record, the error of a refused kernel, or None if memory is lacking."""
     try:
         return _build(context, device, parameters)
     except BuildError as error:
@@ -384,7 +384,7 @@ def _attempt(context: cl.Context, device: cl.Device, parameters: Parameters) -> 
 
 
 def worked_out(context: cl.Context, device: cl.Device, key: Hashable, work_out: Callable[[], _Made]) -> _Made:
-    """Return the cached result of a function of built kernels, such as a recording of launches; it is kept as kernels are.
+    """Return the result of ``work_out``, a function of built kernels that may record launches, cached by ``key``.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def fill(template: str, arguments: Mapping[str, object]) -> str:
 
 
 def expand(source: str) -> str:
-    """Return OpenCL C with the included files of ``cl/`` in place of their first include lines."""
+    """Return OpenCL C with each included file of ``cl/`` in place of its first include line; later such lines are dropped."""
     included: set[str] = set()
 
     def put(match: re.Match[str]) -> str:

@@ -51,7 +51,7 @@ class CommandError(Exception):
 
 
 def find_device(substring: str | None) -> cl.Device:
-    """Return the device whose name or platform has a substring, or the default device.
+    """Return the first usable device whose name or platform has a substring; without a substring the default device.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _queue(device: cl.Device) -> tuple[cl.Context, cl.CommandQueue]:
 
 
 def _console(*, stderr: bool = False) -> Console:
-    """Return the console of a command's output, or of its errors."""
+    """Return the console of a command's output or, with ``stderr``, of its errors."""
     console = make_console(stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH
@@ -266,7 +266,7 @@ def _read(file: str, queue: cl.CommandQueue) -> clsparse_py.csr_array:
 
 
 def _check_output(file: str | None) -> None:
-    """Raise an error if no matrix can be written to the output file, before the result is computed."""
+    """Raise an error, before the result is computed, if the output file's name or folder does not suit a matrix file."""
     if file is not None:
         suffix_of(Path(file))
         if not Path(file).parent.is_dir():
@@ -282,7 +282,7 @@ def _time_calls(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, flo
 
 
 def _time_steady(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
-    """Repeat an operation until it builds no more kernels, and return the result and the seconds of its last run."""
+    """Repeat an operation until it builds no more kernels, `_TRIES` times at most; return its last result and seconds."""
     for _ in range(_TRIES):
         kernels = len([*programs.built()])
         result, seconds = _time_calls(queue, action)
@@ -404,7 +404,7 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 
 def _tune(arguments: argparse.Namespace) -> int:
-    """Run ``clsparse tune``: tune a device, then measure its speed for products that devices share."""
+    """Run ``clsparse tune``: tune a device and, if SpMV was tuned, measure its speed for products that devices share."""
     # The tuner is imported here, as no other command needs it.
     from clsparse_py._tuner.run import tune
 
@@ -573,7 +573,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the ``clsparse`` command.
+    """Run the ``clsparse`` command, and return its exit code.
 
     Parameters
     ----------

@@ -99,12 +99,12 @@ class Measurement(NamedTuple):
 
     @property
     def failures(self) -> dict[str, Exception]:
-        """The errors of the operations on the matrix that failed, by operation."""
+        """The errors of operations that failed on the matrix, by operation."""
         return {operation: outcome for operation, outcome in self.outcomes.items() if isinstance(outcome, Exception)}
 
     @property
     def right(self) -> bool:
-        """Whether the results of all operations on the matrix are SciPy's up to rounding."""
+        """Whether each result of an operation on the matrix is SciPy's up to rounding; failed operations have none."""
         return all(outcome.right for outcome in self.outcomes.values() if isinstance(outcome, Result))
 
 
@@ -193,7 +193,7 @@ def _transpose(A: csr_array, host: scipy.sparse.csr_array) -> Result:
 
 
 def _square(A: csr_array, host: scipy.sparse.csr_array) -> Result | None:
-    """Return the demo's result of multiplying a matrix by itself, or its transposed; None beyond `Effort.max_products`."""
+    """Return the demo's result of ``A @ A``, or ``A @ A.T`` unless A is square; None beyond `Effort.max_products`."""
     B, other = (A, host) if host.shape[0] == host.shape[1] else (transpose(A), host.T.tocsr())
     if spgemm_estimate(A, B).n_products > EFFORT.max_products:
         return None
@@ -212,7 +212,7 @@ _OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | No
 
 
 def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *, calls: int = 1) -> float:
-    """Return the median seconds of a call of an operation, over batches of ``calls`` calls; slow ones are repeated less often."""
+    """Return the median seconds of a call, over batches of ``calls`` calls: at least 3, up to `EFFORT`'s limits."""
     times: list[float] = []
     while len(times) < 3 or (len(times) < EFFORT.repeats and sum(times) < EFFORT.seconds):
         began = time.perf_counter()

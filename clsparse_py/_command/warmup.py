@@ -48,7 +48,7 @@ _COLUMNS = (1, 2, 4, 32)
 _TILES = (2, 5000, 10_000)
 #: Nodes along a side of the grids whose matrices are multiplied, enough to need the reduction kernels.
 _SIDE = 128
-#: Offsets of the upper diagonals of the matrices of grids in one, two and three dimensions.
+#: Offsets of the main and upper diagonals of grids' matrices: in 1, 2 and 3 dimensions, and in 2 with diagonal neighbours.
 _GRIDS = (
     (0, 1),
     (0, 1, _SIDE),
@@ -245,7 +245,7 @@ def _multiply_twice(plan: SpgemmPlan[csr_array]) -> None:
 
 
 def _multiply_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], length: int) -> None:
-    """Multiply sparse matrices with a single row of some length, which have few products."""
+    """Multiply a row of ``length`` entries with a column of ones by a plan, to build SpGEMM's kernels for few products."""
     _multiply_twice(spgemm_plan(*_with_rows(queue, dtype, [length])))
 
 

@@ -148,7 +148,7 @@ class Profile:
 
 
 def _dtype_keys(dtype: str) -> tuple[str, ...]:
-    """Return the keys under which a profile's trees for a dtype are sought: the dtype, the real dtype of its size, "any"."""
+    """Return the keys under which a profile's trees for a dtype are sought: the dtype, float32 or float64 by size, "any"."""
     if dtype == "any":
         return ("any",)
     real = "float32" if np.dtype(dtype).itemsize <= 4 else "float64"
@@ -423,7 +423,7 @@ def _first_rules(
     features: Mapping[str, float],
     parse: Callable[[str], T],
 ) -> Rules[T]:
-    """Return the rules of the first of some profiles with a tree for a question; a profile with an unknown label is reported."""
+    """Return the rules of the first of some profiles with a usable tree for a question; unusable trees are rejected."""
     for profile in profiles:
         if not is_usable(profile, operation):
             continue

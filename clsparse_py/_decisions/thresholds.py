@@ -72,7 +72,7 @@ class Thresholds:
     operation: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Check the numbers: a profile may come from anywhere."""
+        """Raise a ValueError if a number breaks its declaration (bounds, whole, power of two); make whole ones int."""
         for name, (default, declared) in self._declared().items():
             value, is_integer = getattr(self, name), isinstance(default, int)
             if not declared.least <= value <= declared.most or (is_integer and value != int(value)):

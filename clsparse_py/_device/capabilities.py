@@ -182,7 +182,7 @@ def _exchanges(queue: cl.CommandQueue, portability: Portability) -> bool:
 
 
 def _loads_once(queue: cl.CommandQueue) -> bool:
-    """Return whether a device loads data past the first-level cache by inline PTX."""
+    """Return whether inline PTX loads the right data past a device's first-level cache."""
     numbers = np.arange(64, dtype=np.uint64) + 11
     source = sources.expand(f"#define LOAD_ONCE_BY_PTX\n{_LOAD_ONCE_PROBE}")
     inputs = (numbers.astype(np.uint32), numbers * 3, np.repeat(numbers * 5, 2))
@@ -190,7 +190,7 @@ def _loads_once(queue: cl.CommandQueue) -> bool:
 
 
 def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> tuple[bool, int]:
-    """Return whether a buffer made on host memory is that memory, and the device's preferred multiple of work-group sizes."""
+    """Return whether a buffer made on host memory needs no copy, and the preferred multiple of work-group sizes."""
     kernel = cl.Kernel(programs.compile_source(context, device, _ALIAS_PROBE), "probe_alias")
     multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
     if not query(device, "host_unified_memory", False):

@@ -122,7 +122,7 @@ class Device:
 
     @property
     def lanes_are_loops(self) -> bool:
-        """Whether work-items are iterations of a loop on a core, so that few work-items with a chunk each are fastest."""
+        """Whether work-items are iterations of a loop on a core (CPUs, plain kernels): few with a chunk each are fastest."""
         return self.is_plain or self.type == "cpu"
 
     @property
@@ -131,7 +131,7 @@ class Device:
         return self.type != "cpu"
 
     def fitting(self, candidates: Iterable[_Sized], n_bytes: Callable[[_Sized], int], spare: int = 0) -> _Sized:
-        """Return the first of some candidates, such as records or sizes, whose work-groups fit the device's local memory.
+        """Return the first candidate, a record or size, whose work-groups fit the device's local memory; else the last.
 
         Parameters
         ----------

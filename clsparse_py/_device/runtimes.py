@@ -68,7 +68,7 @@ def _library(file: Path) -> str:
 
 
 def _names_intel(file: Path) -> bool:
-    """Return whether an ``.icd`` file names the library of Intel's runtime, which exists or is for the linker to find."""
+    """Return whether an ``.icd`` file names Intel's runtime: a path that exists, or a bare name for the linker to find."""
     try:
         named = Path(file.read_text(encoding="utf-8").strip())
     except (OSError, UnicodeDecodeError):

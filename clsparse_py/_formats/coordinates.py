@@ -50,15 +50,15 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "coordinates"
 
-    #: Chunks of rows and entries to a core of a CPU device, of the kernel `EntryRowsChunked`.
+    #: Chunks (runs of rows and entries) for each core of a CPU device into which the kernel `EntryRowsChunked` divides its work.
     chunks_per_core: int = number(4, "chunks", least=1)
-    #: Least number of rows and entries of a chunk of the kernel `EntryRowsChunked` on CPU devices.
+    #: Least sum of rows and entries of a chunk of the kernel `EntryRowsChunked` on CPU devices.
     min_chunk: int = number(64, "rows and entries", least=1)
-    #: Most entries whose columns and values the kernel `EntryRows` copies on GPUs; the driver copies more.
+    #: Most entries whose columns and values the kernel `EntryRows` copies on GPUs; the driver's commands copy larger arrays.
     max_copied: int = number(1 << 23, "entries")
-    #: Least number of rows of an array whose entries are sorted by flat positions, not by row.
+    #: An array's entries are sorted by flat positions, not by row, only if the array has more rows than this number.
     min_many_rows: int = number(1 << 20, "rows")
-    #: Least ratio of rows to entries of an array whose entries are sorted by flat positions.
+    #: An array's entries are sorted by flat positions, not by row, only if it has more rows to an entry than this number.
     min_rows_by_entries: float = number(8.0, "rows to an entry")
 
 
@@ -104,6 +104,7 @@ class OfEntries(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's own text: the index type I and, if values are copied, their type V."""
         if not self.value_bytes:
             return super().prelude
         return f"{super().prelude}\ntypedef {MOVED_TYPES[self.value_bytes]} V;  // values, which are copied and not computed with"
@@ -132,7 +133,7 @@ class EntryRows(OfEntries, OfPath):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "", "many" and "copies"."""
+        """Yield example records: "" for few rows, "many" for many rows, "copies" if columns and values are copied, too."""
         yield "", cls.legal(device, arithmetic.index, True)
         yield "many", cls.legal(device, arithmetic.index, False)
         yield "copies", cls.legal(device, arithmetic.index, True, value_bytes=arithmetic.result.itemsize)
@@ -148,7 +149,7 @@ class EntryRowsChunked(OfEntries):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "copies"."""
+        """Yield example records: "", and "copies" if columns and values are copied, too."""
         yield "", cls(1, arithmetic.index)
         yield "copies", cls(1, arithmetic.index, value_bytes=arithmetic.result.itemsize)
 
@@ -348,7 +349,7 @@ def _sort_by_row(
 
 
 def _check_range(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length: int | None) -> int:
-    """Return the largest of the coordinates along an axis; raise a ValueError if a coordinate is beyond the axis's length."""
+    """Return the largest of the coordinates along an axis, -1 if there are none; raise a ValueError if one lies outside."""
     chain, limit = Chain(queue, numbers), np.iinfo(np.int64).max if length is None else length
     built, record = chain.build(Range(min(_WORK_GROUP, chain.device.max_work_group), numbers.dtype.name))
     groups, sizes = spread(chain.device, numbers.size, record.work_group)

@@ -103,7 +103,7 @@ def is_shape(arg1: Any) -> bool:
 
 
 def coordinates_of(arg1: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the coordinates of a constructor's argument ``(data, coordinates)``, an array for each axis; None for another."""
+    """Return the coordinates of a constructor's tuple ``(data, coordinates)``, an array for each axis; None for other tuples."""
     if len(arg1) != 2:
         return None
     is_table = isinstance(arg1[1], np.ndarray | cl_array.Array) and arg1[1].ndim == 2

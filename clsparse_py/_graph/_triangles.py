@@ -139,7 +139,7 @@ def k_truss(A: Any, k: int) -> csr_array:
 
 
 def _count_triangles(S: Structure) -> csr_array:
-    """Return the number of triangles of each edge of a graph without self-loops; the device is not waited for."""
+    """Return a matrix of the number of triangles at each edge of a graph without self-loops; the device is not waited for."""
     # Products of patterns read no values: the array of columns stands in for the values, as its dtype holds the counts.
     edges = Matrix.assembled(S, S.indices)
     return csr_array.assembled(S, sums_at(edges, edges, edges, plus_pair))

@@ -26,7 +26,7 @@ class Thresholds(thresholds.Thresholds):
     levels_ahead: int = number(8, "levels", least=1)
 
 
-#: Loop kernel that marks those edges of a graph that lead from a vertex of lower degree to a vertex of higher degree.
+#: Loop kernel that marks the edges that lead to a vertex of higher degree or, at equal degrees, of larger number.
 ORIENT = declare_loop(
     "graph/orient",
     "Marks of the entries of an adjacency matrix that lead to a vertex of higher degree or, at equal degrees, of larger number: "

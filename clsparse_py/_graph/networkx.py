@@ -44,10 +44,10 @@ _FUNCTIONS = {
 }
 #: Arguments of NetworkX's functions that this backend does not support, by function.
 _REFUSED = {"betweenness_centrality": ("k", "weight", "endpoints"), "pagerank": ("nstart", "dangling")}
-#: Random graphs of four edges a node, Intel Xeon (family 6, model 207), Intel's runtime 2026.22, 2026-11-26: with 4,000 edges
-#: `triangles` took 1.0 ms and 1.7 ms for the graph's conversion, where NetworkX took 10, `pagerank` 1.4 + 1.7 (57),
-#: `k_truss` 48 + 1.7 (95); `connected_components` with 40,000 edges 3.3 + 68 (46).
-#: By function: least edges of a graph for a call here to be faster than NetworkX's, and whether a conversion of the graph pays.
+#: By function: least edges of a graph for a call here to be faster than NetworkX's, and whether that is so with the graph's
+#: conversion. Measured: random graphs of four edges a node, Intel Xeon (family 6, model 207), Intel's runtime 2026.22,
+#: 2026-11-26, ms of the call + of the conversion (of NetworkX's call): with 4,000 edges `triangles` 1.0 + 1.7 (10), `pagerank`
+#: 1.4 + 1.7 (57), `k_truss` 48 + 1.7 (95); with 40,000 edges `connected_components` 3.3 + 68 (46).
 _LEAST_EDGES = {
     "betweenness_centrality": (1_000, True),
     "connected_components": (10_000, False),

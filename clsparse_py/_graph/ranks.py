@@ -19,7 +19,7 @@ __all__ = ["pagerank"]
 #: Scalar and sums of PageRank: the damping factor; the summed ranks of vertices without outgoing edges, the ranks' changes.
 _LAYOUT = Layout(scalars=("alpha",), sums=("dangling", "change"))
 
-#: Vector pass that divides a vertex's rank by its outgoing edges' weight, and sums the ranks of vertices without such edges.
+#: Vector pass that divides a vertex's rank by its outgoing edges' summed weight, and sums ranks of vertices without edges.
 _SHARE = Pass(
     "pagerank_share", reads=("rank", "inverse"), writes=("share",),
     lines=("share = times(rank, inverse);",), sums=(("dangling", "inverse == 0 ? rank : 0"),),

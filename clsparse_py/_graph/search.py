@@ -19,7 +19,7 @@ from clsparse_py._run.transfer import copy_to_device
 __all__ = ["bfs"]
 
 
-#: The type of a structure's row pointers and columns, and of the levels and parents of a breadth-first search.
+#: Type of two device arrays: a structure's row pointers and columns, or a breadth-first search's levels and parents.
 _Structure = tuple[cl_array.Array, cl_array.Array]
 
 
@@ -33,7 +33,7 @@ def _search_by_scipy(A: Any, source: int, *, directed: bool = True, like: Any = 
 
 @door(_search_by_scipy)
 def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
-    """Search a graph from a vertex, breadth first.
+    """Search a graph from a vertex, breadth first, and return each vertex's level and parent.
 
     Parameters
     ----------

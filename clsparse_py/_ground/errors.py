@@ -34,7 +34,7 @@ ON_HOST: set[str] = set()
 
 
 def class_of(value: object) -> str:
-    """Return the name of a value's class behind its module's name: SciPy, too, has a ``csr_array``."""
+    """Return the name of a value's class, with its module's name unless it is built in: SciPy, too, has a ``csr_array``."""
     cls = type(value)
     return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 

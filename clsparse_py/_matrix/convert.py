@@ -42,7 +42,7 @@ class Convert(programs.Parameters):
         return f"csr_convert_{self.source}_{self.target}_wg{self.work_group}"
 
     def arguments(self) -> dict[str, object]:
-        """Return the arguments of the conversion kernel's Mako template."""
+        """Return the template's arguments: work-group size, both types, the converting expression, whether doubles occur."""
         source, target = np.dtype(self.source), np.dtype(self.target)
         return {
             "work_group": self.work_group,

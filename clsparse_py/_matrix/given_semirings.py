@@ -36,6 +36,7 @@ class SemiringCheck(programs.Parameters):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's own text: macros of a device without lanes, and the semiring's arithmetic."""
         return f"{Portability().defines}\n{self.arithmetic.prelude}"
 
 

@@ -125,11 +125,13 @@ class LoopKernel(Parameters):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: the loop's name, types and work-group size."""
         return "_".join((self.row.name.replace("/", "_").replace(":", "_"), *self.types, f"wg{self.work_group}"))
 
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's own text: a typedef for each letter of the loop's `types`."""
         types = zip(self.row.types.split(), self.types, strict=True)
         lines = [f"typedef {OPENCL_TYPES.get(type_name, type_name)} {letter};  // {type_name}" for letter, type_name in types]
         if {"float64", "complex128"} & {*self.types}:

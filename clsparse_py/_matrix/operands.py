@@ -26,7 +26,7 @@ _DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 
 
 def check_matrix(A: Any) -> None:
-    """Check that A is a `csr_array` of two dimensions with a valid structure."""
+    """Raise an error unless A is a `csr_array` of two dimensions with a valid structure."""
     if not isinstance(A, Matrix):
         raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
     if len(A.shape) != 2:
@@ -113,7 +113,7 @@ def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, s
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether alpha or beta can be cast to a dtype: an integer of Python by its value, another number by its type."""
+    """Return whether alpha or beta fits a dtype: by kind and, if floating, size; a Python int in an integer dtype by size."""
     if isinstance(value, int) and dtype.kind in "iu":
         return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
     if dtype.kind in "fc" and np.isfinite(value) and max(abs(np.real(value)), abs(np.imag(value))) > float(np.finfo(dtype).max):

@@ -45,13 +45,15 @@ class ProductKernel(Parameters):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: kind, tunable parameters, arithmetic, and whether it is scaled by alpha and beta."""
         return f"{self.kind}_{self.shape_name}_{self.arithmetic.name}{'_scaled' if self.scaled else ''}"
 
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's own text: device macros, SCALED (1 with alpha and beta), the arithmetic."""
         return f"{self.portability.defines}\n#define SCALED {int(self.scaled)}\n{self.arithmetic.prelude}"
 
     def _common(self) -> dict[str, object]:
-        """Return the arguments of Mako templates that all product kernels have."""
+        """Return the template arguments that all product kernels have: ``work_group``, the work-group size."""
         return {"work_group": self.work_group}

@@ -35,6 +35,7 @@ class OfStructure(programs.Parameters):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's own text: the type I of indices and row pointers."""
         return f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"
 
 
@@ -53,6 +54,7 @@ class WithValues(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's own text: types I of indices and V of values, macro SUM of two values."""
         fp64 = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" if needs_fp64(np.dtype(self.dtype)) else ""
         lines = [
             f"{fp64}{super().prelude}",
@@ -77,6 +79,7 @@ class OfNumbers(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's own text: the type T of values and functions of it, and the type I of indices."""
         return "\n".join([*define_numbers(np.dtype(self.dtype)), super().prelude])
 
     @classmethod
@@ -117,6 +120,7 @@ class Check(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """The OpenCL C before the template's own text: the position of each count in the output, and the type I of indices."""
         return f"{positions('COUNT', (*_Counts._fields, 'all'))}{super().prelude}"
 
 

@@ -38,7 +38,7 @@ _lock = threading.Lock()
 
 
 def is_covered(event: cl.Event, later: cl.Event) -> bool:
-    """Return whether a wait for a later command includes a command: if that has ended, or comes before on the same queue."""
+    """Return whether a wait for ``later`` makes a wait for ``event`` needless: it has ended, or is of the same queue."""
     return event.command_execution_status == _COMPLETE or event.command_queue == later.command_queue
 
 
@@ -49,8 +49,8 @@ class DeviceArray(cl_array.Array):
     that is about to wait may be in the driver with a list, whose events have to stay alive for as long.
     """
 
-    #: The array, its views and arrays `with_queue`, which share a list of events; None without views. No set, as
-    #: PyOpenCL's arrays have no hash.
+    #: Weak references to the array, its views and its arrays `with_queue`, which share a list of events; None without views. A
+    #: list, no set, as PyOpenCL's arrays have no hash.
     _sharers: list[weakref.ref[DeviceArray]] | None = None
 
     def _new_with_changes(self, data: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -114,7 +114,7 @@ class DeviceArray(cl_array.Array):
         raise _refusal(ufunc.__name__)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:
-        """Refuse a function of NumPy's that asks for values."""
+        """Run a NumPy function that needs no values of the array, such as `numpy.shape`; refuse any other."""
         if function is np.result_type:
             return np.result_type(*(argument.dtype if isinstance(argument, DeviceArray) else argument for argument in arguments))
         if function in OF_NO_VALUES:
@@ -185,7 +185,7 @@ for _name in _REFUSED:
 
 
 def _refuse_mask(index: object) -> None:
-    """Raise an IndexError if an index is a boolean mask, which PyOpenCL would take for positions 0 and 1."""
+    """Raise an IndexError for an index of one-byte values, such as a mask, which PyOpenCL would take for positions."""
     if isinstance(index, cl_array.Array | np.ndarray) and index.dtype.itemsize == 1:
         raise IndexError(
             "a device array takes no mask: values = A.data.get(), values[values < 0] = 0, A.data = values does it by NumPy"

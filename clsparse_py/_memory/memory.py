@@ -254,7 +254,7 @@ def constants(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl.Buffer:
 
 
 def _call_allocator(allocator: Any, n_bytes: int, pool: Pool) -> Any:
-    """Return memory of a caller's allocator, which is called once more after the pool was emptied if it fails."""
+    """Return memory of a caller's allocator; if the allocator fails, the pool is emptied, and it is called once more."""
     try:
         return allocator(n_bytes)
     except cl.Error:

@@ -36,7 +36,7 @@ def find_buffer(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
 
 
 def _space(array: _Array) -> int:
-    """Return the address space of an array's memory: the host's, or a buffer's, which its sub-buffers share."""
+    """Return the number of an array's address space: `_HOST`, or the handle of its buffer, which sub-buffers share."""
     if isinstance(array, np.ndarray):
         return _HOST
     memory: Any = array.base_data

@@ -28,12 +28,12 @@ _SHARE = 0.25
 _MAX_CHANGES = 256
 #: Largest block of memory that a pool counts in a batch, as a share of the pool's limit; larger blocks are counted at once.
 _SMALL_SHARE = 1 / 256
-#: Bits of the smallest step, in bytes, between sizes of a pool's blocks; larger steps are an eighth of the size at most.
+#: Binary logarithm of the smallest step, in bytes, between sizes of a pool's blocks; larger steps are 1/8 of the size at most.
 _MIN_STEP_BITS = 8
 
 #: OpenCL's query of a buffer for how often the buffer is mapped to the host.
 _MAP_COUNT = cl.mem_info.MAP_COUNT
-#: Makes a buffer object of the handle of memory.
+#: PyOpenCL's function that makes a buffer object of the handle of memory.
 _of_handle = cl.Buffer.from_int_ptr
 
 
@@ -148,7 +148,7 @@ def whole(memory: Any) -> Any:
 
 
 def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None = None, flags: int = 0) -> cl.Buffer:
-    """Create a buffer of new device memory, or of a host array, in place or by copy: only here the driver is asked for memory."""
+    """Return a buffer of new device memory or, if ``host`` is given, of that array, in place or by copy as ``flags`` say."""
     if host is not None:
         return cl.Buffer(context, flags, hostbuf=host)
     return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
@@ -257,7 +257,7 @@ class Pool:
         return idle.pop(0)
 
     def take_back(self, block: Block) -> None:
-        """Put a block of memory that an array or operation let go among the idle blocks of its queue's arena."""
+        """Put a block of memory that an array or operation let go among its arena's idle blocks, if the pool keeps its size."""
         block.idle_since = next(self._clock)
         try:
             block.idle[block.size].append(block)

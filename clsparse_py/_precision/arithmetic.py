@@ -318,7 +318,7 @@ class Arithmetic:
 
 
 def _load_once(dtype: np.dtype) -> str:
-    """Return the OpenCL C expression of a streaming load from the pointer ``p``, for values that a kernel reads once."""
+    """Return the OpenCL C expression of a load from the pointer ``p`` past caches, ordinary if values have under 4 bytes."""
     bits = dtype.itemsize * 8
     if bits < 32:
         return "(*(p))"

@@ -72,7 +72,7 @@ MULTIPLICATIONS = ("times", "plus", "min", "max", "first", "second", "pair", "or
 _OF_TRUTH = ("or", "and", "xor")
 #: GraphBLAS's names of the logical operations or, and and xor, in the order of `_OF_TRUTH`.
 _LOGICAL = ("lor", "land", "lxor")
-#: Tokens that a user's OpenCL C expression may not have, as they could end the code that a kernel has around it.
+#: Tokens that a user's OpenCL C expression must not contain, as they could end the code that a kernel has around it.
 _NO_EXPRESSION = re.compile(r"[;{}#\\\"'\n]|//|/\*")
 #: Semirings that users defined by expressions, by their generated names.
 _given: dict[str, Semiring] = {}
@@ -253,7 +253,7 @@ def _require_expression(name: str, text: Any) -> None:
 
 
 def _scalar(name: str, value: Any, dtype: np.dtype) -> Any:
-    """Return a number as a scalar of a dtype; an infinity becomes the largest or smallest integer of an integer dtype."""
+    """Return a number as a scalar of a dtype: an infinity as an integer type's limit; for bool, whether it is above 0."""
     if dtype.kind in "fc":
         return dtype.type(value)
     if dtype.kind == "b":

@@ -30,7 +30,7 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "list_arguments", "make_recorder"]
 
-#: The arrays of a product: A's values, x and y.
+#: Type of the arrays of a product: A's values, x and y.
 Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 #: Count of numbers among the arguments of every product ``A @ x``: the offsets of x and y in their buffers.
 _BEGINS = 2
@@ -160,7 +160,7 @@ class DenseProduct:
         return self.enqueue(queue, operands, self._numbers_of(operands, scale))
 
     def _numbers_of(self, operands: Operands, scale: tuple[Any, ...]) -> Numbers:
-        """Return the numbers among a product's arguments (offsets, scale): the tuple of the last product if all are equal."""
+        """Return the numbers among a product's arguments (offsets, scale); if equal and unscaled, the last product's tuple."""
         _, x, y = operands
         numbers = (*(np.uint64(vector.offset // vector.dtype.itemsize) for vector in (x, y)), *scale)
         if scale or numbers != self._numbers:
@@ -218,16 +218,16 @@ class DenseProduct:
         )  # fmt: skip
 
     def bound(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> Bound:
-        """Return the launches of a product with these operands as kernel arguments; launches wait for no events but the queue."""
+        """Return the launches of a product with these arrays set as arguments; launches wait for no events, only in order."""
         return self.recording.bound(queue, operands, self._numbers_of(operands, scale))
 
 
 class Repeating:
     """Base of plans and of other objects that repeat their last product without checking its operands again."""
 
-    #: The last product that `DenseProduct.make_call` returned.
+    #: Record of the last product, as `DenseProduct.make_call` returned it; None before the first.
     _call: _Call | None = None
-    #: Upgrades that will take the place of products; `_upgrade` is called for each repeated product if there are any.
+    #: Upgrades (costlier preparations for faster products) that are still to come; if any, each repeat calls `_upgrade`.
     _upgrades: Mapping[Any, Upgrade[Any]] = MappingProxyType({})
 
     def again(
@@ -305,7 +305,7 @@ class Repeating:
 
 
 def _is_like(x: cl_array.Array, call: _Call) -> bool:
-    """Return whether an array has the queue, dtype, shape, strides and offset of the vector x of a checked product."""
+    """Return whether an array is like a checked product's x: queue, dtype, shape, strides, offset, and enough memory."""
     queue, dtype, shape, strides, offset = call.form
     memory: Any = x.base_data
     return bool(

@@ -40,7 +40,7 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "launch"
 
-    #: Largest host array of which a copy takes less time than a buffer on its memory.
+    #: Most bytes of a host array that `Chain.send` copies; larger arrays get a buffer on their memory, where a device allows it.
     max_copied: int = number(1 << 14, "bytes")
 
 
@@ -336,7 +336,7 @@ class Chain:
 
     @contextmanager
     def side_queue(self, is_wanted: bool = True) -> Iterator[Chain]:
-        """Yield a chain on a second queue: its commands run at the same time as commands that this chain enqueues in the block.
+        """Yield a chain on a second queue, whose commands run beside this chain's in the block; unless wanted, this chain.
 
         They come after all earlier commands of this chain, whose later commands wait for them. If the second queue is not
         ``is_wanted``, the chain is this one.

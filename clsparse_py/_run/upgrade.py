@@ -68,7 +68,7 @@ class Upgrade(Generic[_Prepared]):
         return (self._at_once or self._calls >= self.after) and self._go_on(wait=self._at_once)
 
     def now(self) -> _Prepared | None:
-        """Finish the plan's upgrade, a costlier preparation, waiting for the device, and return that preparation."""
+        """Finish the plan's upgrade, waiting for the device, and return what it prepared; None if it could not be made."""
         if not self.is_done:
             self._go_on(wait=True)
         return self.made
