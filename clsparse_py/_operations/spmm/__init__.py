@@ -23,7 +23,7 @@ __all__ = ["Explanation", "SpmmPlan", "get_spmm_plan", "spmm", "spmm_plan"]
 
 @door()
 def spmm_plan(A: Matrix, *, work_group: int | None = None, expected_calls: int | None = None) -> SpmmPlan:
-    """Plan products ``A @ X`` of a sparse A and a dense X; kernels are chosen at the first product of a number of columns.
+    """Plan products ``A @ X`` of a sparse A and a dense X; kernels are chosen at the first product with each number of columns.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def spmm_plan(A: Matrix, *, work_group: int | None = None, expected_calls: int |
 
 
 def _check_work_group(work_group: Any) -> None:
-    """Raise a TypeError for a caller's work-group size that is no integer."""
+    """Raise a TypeError if a caller's work-group size is neither an integer nor None."""
     if work_group is not None and not isinstance(work_group, (int, np.integer)):
         raise TypeError(f"work_group: must be an integer, is {type(work_group).__name__}")
 
@@ -155,7 +155,7 @@ def spmm(
 def _multiply(
     A: Matrix, X: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring, plan: SpmmPlan | None, work_group: int | None
 ) -> Any:
-    """Return the product ``A @ X`` of `spmm`, after checks of the operands, if `spmm` repeats no recorded call."""
+    """Return ``alpha * A @ X + beta * out`` for `spmm` after checks of the operands; the call repeats no recorded product."""
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:

@@ -22,27 +22,29 @@ class Thresholds(thresholds.Thresholds):
 
     #: Widest vector that a work-item loads at once; functions take no wider ones (quirk 3).
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
-    #: Most columns of an X whose columns are not adjacent and that is read where it lies: a copy takes longer.
+    #: Most columns of an X, whose columns are not adjacent in memory, that kernels read as it is; a wider X is copied first, so
+    #: that columns are adjacent.
     max_direct_columns: int = number(4, "columns", on_cores=8, least=1)
     #: Most lanes of a team, the work-items of one sub-group that share a part of A.
     max_lanes: int = number(32, "lanes", least=1, most=32, power=True)
-    #: Vectors of columns of X to a lane before a team of lanes takes fewer columns.
+    #: Most vectors of columns of X to a lane; a team leaves further columns to other teams.
     max_vectors: int = number(2, "vectors", least=1)
-    #: Lanes of a part of A up to which the part counts as one of few lanes.
+    #: Most lanes of a part of A for the part to count as one of few lanes.
     few_lanes: int = number(2, "lanes", least=1)
-    #: Lanes of a part of A up to which the part counts as one of some lanes, and above which as one of many.
+    #: Most lanes of a part of A for the part to count as one of some lanes; with more, it is one of many.
     some_lanes: int = number(8, "lanes", least=1)
-    #: Size of a part of A of few lanes, on GPUs: larger ones push rows of X out of the first-level cache, smaller cut more rows.
+    #: Number of rows plus entries in a part of A of few lanes, on GPUs: larger parts push rows of X out of the first-level cache,
+    #: smaller ones cut more rows.
     part_of_few: int = number(16, "rows and entries", least=1)
-    #: Size of a part of A of some lanes, on GPUs.
+    #: Number of rows plus entries in a part of A of some lanes, on GPUs.
     part_of_some: int = number(32, "rows and entries", least=1)
-    #: Size of a part of A of many lanes, on GPUs.
+    #: Number of rows plus entries in a part of A of many lanes, on GPUs.
     part_of_many: int = number(64, "rows and entries", least=1)
-    #: Factor by which a part of A of few lanes may grow so that no row is cut.
+    #: Greatest factor by which a part of A of few lanes may grow so that no row is cut.
     larger_of_few: int = number(2, "times", least=1)
-    #: Factor by which a part of A of more lanes may grow so that no row is cut.
+    #: Greatest factor by which a part of A of more lanes may grow so that no row is cut.
     larger: int = number(4, "times", least=1)
-    #: Size up to which a part of A may grow so that no row is cut.
+    #: Most rows plus entries to which a part of A may grow so that no row is cut.
     max_part: int = number(128, "rows and entries", least=1)
     #: Loads that a team of lanes has in flight.
     unroll: int = number(4, "entries", least=1)
@@ -50,7 +52,7 @@ class Thresholds(thresholds.Thresholds):
     unroll_of_few: int = number(8, "entries", least=1)
     #: Work-group size of kernels that take parts of A, on GPUs.
     part_group: int = number(128, "work-items", least=1)
-    #: Size of the smallest part of A on CPU devices.
+    #: Least number of rows plus entries in a part of A on CPU devices.
     min_core_part: int = number(512, "rows and entries", least=1)
     #: Most parts of A to a core of CPU devices.
     max_core_parts: int = number(32, "parts", least=1)
@@ -58,46 +60,48 @@ class Thresholds(thresholds.Thresholds):
     max_core_vectors: int = number(4, "vectors", least=1, most=32, power=True)
     #: On CPU devices, most columns of X to a work-item without vectors.
     max_core_columns: int = number(8, "columns", least=1, most=32, power=True)
-    #: Columns of a block of X if X exceeds the cache and A's columns are scattered.
+    #: Number of columns in a block of X, if X exceeds the cache and A's columns are scattered.
     cached_columns: int = number(32, "columns", least=1, most=32, power=True)
-    #: Longest row by the mean row up to which scattered columns are cut into blocks: in uneven rows shared columns stay cached.
+    #: Greatest ratio of A's longest row to its mean row for X to be cut into blocks of columns; in less even matrices, rows of X
+    #: that many rows of A share stay cached.
     max_longest_by_mean: float = number(2.0, "mean rows")
-    #: Share of entries in a column next to the one before, up to which columns count as scattered.
+    #: Greatest share of A's entries that lie beside the entry before, in the next column, for A's columns to count as scattered.
     max_scattered_share: float = number(0.1, "share of entries")
-    #: Longest mean row of a grid: for a grid a core reads X where it lies in less time than it copies X.
+    #: Greatest mean row length for A to count as a grid, for which a core reads X as it is in less time than it copies X.
     max_local_mean: float = number(16.0, "entries")
-    #: Least share of entries of a grid in a column next to the one before.
+    #: Least share of A's entries that lie beside the entry before, in the next column, for A to count as a grid.
     min_local_share: float = number(0.25, "share of entries")
-    #: Longest row of a matrix whose rows count as alike, so that a row has a team of lanes of its own.
+    #: Greatest length of a row for A's rows to count as alike, so that each row has a team of lanes of its own.
     max_alike: int = number(512, "entries")
-    #: Longest row by the mean row of a matrix whose rows count as alike.
+    #: Greatest ratio of A's longest row to its mean row for A's rows to count as alike.
     max_alike_by_mean: float = number(2.0, "mean rows")
     #: Work-group size of kernels for rows that are alike.
     rows_group: int = number(256, "work-items", least=1)
-    #: Lanes of a team above which a lane has a second vector of columns.
+    #: Most vectors of columns of X for which a lane of a team that takes a row has one vector; of more vectors it has two.
     row_lanes: int = number(8, "lanes", least=1, most=32, power=True)
-    #: Shortest mean row of A that many lanes share; shorter rows take few lanes.
+    #: Least mean row length of A for a row to have a team of many lanes, and greatest length of a row for it to have one of few;
+    #: else A is cut into parts.
     few_entries: int = number(16, "entries")
-    #: Shortest mean row of A that many lanes share if all lanes are busy.
+    #: Least mean row length of A for a row to have a team of many lanes, if none of them is idle.
     few_entries_of_full: int = number(6, "entries")
     #: Loads in flight of a team of twice ``row_lanes`` lanes that takes a whole row.
     unroll_of_row: int = number(2, "entries", least=1)
-    #: Calls of a plan before groups of rows with equal columns are looked for: to load the kernels takes milliseconds of the host
-    #: once a process.
+    #: Number of products after which a plan looks for groups of rows with equal columns: loading the kernels takes the host
+    #: milliseconds, once a process.
     together_after: int = number(16, "products", least=1, most=1 << 31)
     #: Most rows of a group of rows with equal columns, which a team takes together.
     max_together: int = number(4, "rows", least=1)
-    #: Cost of a row of a group of rows with equal columns, beside the cost of the group's columns.
+    #: Cost of each row of a group of rows with equal columns, relative to the cost of reading the group's columns.
     cost_together: float = number(0.25, "times that of its columns")
-    #: Lanes of a team up to which a team that takes a group of rows counts as one of few lanes.
+    #: Most lanes of a team that takes a group of rows, for the team to count as one of few lanes.
     few_lanes_together: int = number(4, "lanes", least=1)
     #: Loads in flight of a team of few lanes that takes a group of rows.
     unroll_together_of_few: int = number(8, "entries", least=1)
     #: Loads in flight of a team of more lanes that takes a group of rows.
     unroll_together: int = number(4, "entries", least=1)
-    #: Later pieces of a cut row up to which one work-item adds the pieces of a column; of more pieces, a work-group does.
+    #: Most later pieces of a cut row whose sums one work-item adds up for a column; more are added up by a work-group.
     many_pieces: int = number(16, "pieces", least=1)
-    #: Kinds of products whose launches a plan keeps, the latest ones: a kind has memory of its own for pieces of rows.
+    #: Most kinds of products whose launches a plan keeps, the latest ones: a kind has memory of its own for pieces of rows.
     max_kinds: int = number(64, "kinds", least=1)
 
 
@@ -136,7 +140,7 @@ class Pattern:
     adjacent: int = 0
 
     def are_alike(self, limits: Thresholds, longest: int) -> bool:
-        """Return whether no row of A is longer than ``longest`` or much longer than the mean: a team of lanes may take a row."""
+        """Return whether no row of A is longer than ``longest``, or much longer than the mean; False if lengths are unknown."""
         if self.longest is None:
             return False
         return self.longest <= min(longest, limits.max_alike_by_mean * self.nnz / max(self.n_rows, 1))
@@ -147,14 +151,14 @@ class Pattern:
         return self.n_rows + self.nnz
 
     def is_scattered(self, limits: Thresholds) -> bool:
-        """Return whether A's rows are of like length and neighbouring entries of a row name rows of X that are no neighbours."""
+        """Return whether A's rows are of like length and few entries lie beside the one before; False if lengths are unknown."""
         if self.longest is None:
             return False
         are_alike = self.longest * self.n_rows <= limits.max_longest_by_mean * self.nnz
         return are_alike and self.adjacent <= limits.max_scattered_share * self.nnz
 
     def is_local(self, limits: Thresholds) -> bool:
-        """Return whether A's rows are short and neighbouring entries of a row of A name neighbouring rows of X, as on grids."""
+        """Return whether A's rows are short and many entries lie in the column beside the entry before, as in grids."""
         return self.nnz <= limits.max_local_mean * self.n_rows and self.adjacent >= limits.min_local_share * self.nnz
 
 
@@ -203,7 +207,7 @@ def _power_of_two_from(n: int) -> int:
 
 
 def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout) -> tuple[Shape, str]:
-    """Decide on the shape of SpMM's kernel: lanes, vectors of columns, parts of A, and whether X is copied before.
+    """Return the shape of SpMM's kernel (lanes, vectors of columns, parts of A, whether X is copied first), and the reason.
 
     Parameters
     ----------
@@ -266,13 +270,13 @@ def _choose_for_lanes(
 
 
 def shape_of_groups(limits: Thresholds, shape: Shape, rows: int) -> Shape:
-    """Return the shape of SpMM's kernel whose teams of lanes take groups of at most ``rows`` rows with equal columns."""
+    """Return a kernel's shape with teams of lanes that take groups of at most ``rows`` rows with equal columns."""
     unroll = limits.unroll_together_of_few if shape.lanes <= limits.few_lanes_together else limits.unroll_together
     return replace(shape, rows=rows, unroll=unroll)
 
 
 def _suits_teams(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
-    """Return whether A suits a team of lanes to a row on GPUs: many lanes do not suit short rows, nor few lanes long ones."""
+    """Return whether, on GPUs, a team of lanes should take a row: rows must be even, not short for many lanes or long for few."""
     # If the number of vectors of columns of X is a power of two, no lane (work-item) of a team is idle.
     fills = n_vectors.bit_count() == 1
     if (
@@ -284,7 +288,7 @@ def _suits_teams(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
 
 
 def _choose_step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
-    """Return the number of rows and entries of a part of A for SpMM on GPUs, and the reason."""
+    """Return the number of rows plus entries in a part of A for SpMM on GPUs, and the reason."""
     medium_step = limits.part_of_some if lanes <= limits.some_lanes else limits.part_of_many
     step, larger = (limits.part_of_few, limits.larger_of_few) if lanes <= limits.few_lanes else (medium_step, limits.larger)
     if pattern.longest is not None and pattern.longest > step:

@@ -63,13 +63,13 @@ class Groups:
 
 
 def rows_as_parts(queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array) -> Cut:
-    """Return a sparse matrix as cut into parts of one row each, for a kernel that takes row by row; no kernel is launched."""
+    """Return a sparse matrix's `Cut` into one part for each row; no kernel is launched."""
     row = from_host(queue, np.arange(n_rows + 1, dtype=indptr.dtype), copy=True)
     return Cut(n_rows, 0, row, indptr, row, None)
 
 
 def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, step: int, longest: int | None) -> Cut:
-    """Cut a sparse matrix into parts of ``step`` rows and entries; waits for the device if a row may be too long for a part.
+    """Return a sparse matrix's `Cut` into parts of ``step`` rows plus entries; waits for the device if rows may exceed a part.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     return Cut(n_parts, begins_inside.size, row, entry, from_host(queue, slots, copy=True), cut_rows)
 
 
-#: Loop that compares the columns of a matrix's row with the columns of the row before.
+#: Kernel that marks the rows of a matrix that have the columns of the row before, in the same order.
 SAME = declare_loop(
     "spmm/same",
     "same[row]: whether a row has the columns of the row before, in the same order; 0 for the first.",
@@ -107,7 +107,7 @@ SAME = declare_loop(
 def find_groups(
     limits: Thresholds, queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, Groups | None]:
-    """Find groups of a matrix's adjacent rows with the same columns, as a step of an `Upgrade`; None if they save little."""
+    """Find groups of adjacent rows with equal columns: yield events to await, return the groups; None if they save little."""
     chain = Chain(queue, indptr, indices)
     flags = chain.scratch(n_rows, np.uint8)
     enqueue_loop(chain, SAME, n_rows, (indptr.dtype.name,), indptr, indices, flags)
@@ -132,7 +132,7 @@ def find_groups(
 
 
 def group_rows(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
-    """Return the cheapest limit on a group's rows (all of equal columns), and the first row of each group, then the row count.
+    """Return the cheapest limit on a group's rows (of equal columns), and an array: each group's first row, then ``n_rows``.
 
     Parameters
     ----------

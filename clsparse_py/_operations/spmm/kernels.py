@@ -19,7 +19,7 @@ from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 
 __all__ = ["Pack", "Parts", "slack_of"]
 
-#: Values of a tile of the dense X that a work-group copies, to make the columns of a row adjacent.
+#: Number of values in a tile, the part of the dense X that a work-group copies so that the columns of a row are adjacent.
 _TILE_VALUES = 1024
 #: Most columns of a tile of the dense X that a work-group copies: 128 bytes of float32.
 _TILE_COLUMNS = 32
@@ -94,7 +94,7 @@ class Parts(ProductKernel):
         return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
 
     def adapt(self, n_columns: int, x_row: int, *, adjacent: bool) -> Self:
-        """Return the parameters of SpMM's kernel for an X of ``n_columns`` columns, whose rows are ``x_row`` values apart."""
+        """Return SpMM's parameters for ``n_columns`` columns and rows of X ``x_row`` values apart; ``adjacent``: columns are."""
         return replace(self, exact=self.rows > 0 and adjacent and n_columns == self.columns and -(1 << 31) <= x_row < 1 << 31)
 
     @property
@@ -188,17 +188,19 @@ class Pack(programs.Parameters):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: template, dtype, rows and columns of a tile, and work-group size."""
         return f"spmm_pack_{self.dtype}_r{self.rows}_c{self.columns}_wg{self.work_group}"
 
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: the unsigned type ``X_VALUE`` of the size of X's values, as which these are copied."""
         word = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "uint4"}[np.dtype(self.dtype).itemsize]
         return f"typedef {word} X_VALUE;  // {self.dtype}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the work-group's size, rows and columns."""
+        """Return the template's arguments by name: the work-group's size, and the rows and columns of a tile of X."""
         return {"work_group": self.work_group, "rows": self.rows, "columns": self.columns}
 
     @override

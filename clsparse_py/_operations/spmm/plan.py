@@ -30,7 +30,7 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["Explanation", "Product", "SpmmPlan"]
 
-#: Most columns of Y to which a work-group adds partial sums of rows of A cut in several pieces at a time.
+#: Most columns of Y in which a work-group adds up, at a time, the sums of the pieces of a cut row of A.
 _COMBINED_COLUMNS = 32
 
 
@@ -78,6 +78,7 @@ class Explanation(Shown):
     @property
     @override
     def table(self) -> Table:
+        """The table of the explanation: for each kind of product the columns of X, kernel, parts of A, launches and reason."""
         heads = ("columns", "kernel", "built as", "parts", "in a row", "launches", "why")
         rows = [
             (
@@ -263,7 +264,7 @@ class SpmmPlan(SetOnce, Repeating):
         return packed
 
     def _build(self, kind: _Kind) -> _Launches:
-        """Choose SpMM's kernel for a kind of product (columns, dtypes, strides); build, keep and return its kernel launches.
+        """Return the launches for a kind of product (columns, dtypes, strides): those kept, or new ones, whose kernel is chosen.
 
         Raises
         ------
@@ -284,7 +285,7 @@ class SpmmPlan(SetOnce, Repeating):
             return launches
 
     def _renew(self, kind: _Kind, launches: _Launches) -> _Launches:
-        """Count a product ``A @ X``; return its kernel launches, new ones once A's rows with equal columns are found."""
+        """Count a product ``A @ X``; return its launches, new ones once groups of A's rows with equal columns are found."""
         with self._building:
             if not self._groups.come():
                 return launches

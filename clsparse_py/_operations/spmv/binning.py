@@ -24,11 +24,14 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["GRANULARITIES", "N_BINS", "Scheme", "SchemeName", "Side", "count_bins", "list_rows"]
 
-#: The granularities U of coarse binning, numbers of adjacent rows to a virtual row (Hou, Feng and Che, Section III-B).
+#: The granularities U that the paper has for coarse binning: numbers of adjacent rows that are binned as one virtual row (Hou,
+#: Feng and Che, Section III-B).
 GRANULARITIES = (*(factor * 10**power for power in range(1, 6) for factor in (1, 2, 5)), 10**6)
-#: Number of bins, classes of rows by size: one for each number of entries from 0 to 99, and one for longer rows.
+#: Number of bins, classes of rows by length: one for each of 0 to 99 entries, and one for longer rows. A virtual row (adjacent
+#: rows binned as one) counts by its mean row length, rounded down.
 N_BINS = 101
-#: Mean entries to a row of a block of adjacent rows, below which hybrid binning takes the block's rows one by one.
+#: Least mean number of entries to a row of a block of adjacent rows that hybrid binning bins as one virtual row; it bins the rows
+#: of other blocks one by one.
 HYBRID_THRESHOLD = 32
 
 #: Names of the binning schemes.
@@ -77,7 +80,7 @@ class Scheme:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The sets of virtual rows (blocks of adjacent rows) that a binning scheme bins separately."""
+        """The sets of virtual rows (adjacent rows as one) that are binned apart: two of "hybrid", none of "single", else one."""
         if self.name == "fine":
             return (Side(1, 1, -1, 0),)
         if self.name == "coarse":
@@ -115,25 +118,25 @@ class Binning(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``n_bins``, the number of classes of rows by size."""
+        """Return the template's arguments by name: the record's fields, and ``n_bins``, the number of bins (rows by length)."""
         return {**super().arguments(), "n_bins": N_BINS}
 
 
 def _count_chunks(device: Device, n_virtual: int) -> int:
-    """Return the number of chunks of virtual rows that are binned, one to a work-item: a few to a CPU core, many on a GPU."""
+    """Return how many chunks, one to a work-item, virtual rows are cut into: at most 8 to a CPU core, 512 to a GPU's core."""
     max_chunks = device.compute_units * (8 if device.lanes_are_loops else 512)
     return max(1, min(max_chunks, -(-n_virtual // 16)))
 
 
 def _side_arguments(n_rows: int, side: Side) -> tuple[Any, ...]:
-    """Return the binning kernel's arguments that say which virtual rows (blocks of adjacent rows) a side of a scheme has."""
+    """Return the binning kernel's arguments: number of A's rows, and a side's granularity, block size, threshold and side."""
     return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
 
 
 def count_bins(
     queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, side: Side, work_group: int = 128
 ) -> np.ndarray[Any, Any]:
-    """Return the number of virtual rows in each bin (a class of rows by size), by one launch and one read."""
+    """Return the number of a side's virtual rows (adjacent rows binned as one) in each of `N_BINS` bins; one launch, one read."""
     chain = Chain(queue, indptr)
     device = chain.device
     built, record = chain.build(Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram"))
@@ -153,7 +156,7 @@ def list_rows(
     n_virtual: int,
     work_group: int = 128,
 ) -> cl_array.Array:
-    """Return the lists of virtual rows of the bins, one list behind the other, in row order within a list.
+    """Return lists of virtual rows' numbers in one array, list by list, each ascending; a list has the rows of one or more bins.
 
     Parameters
     ----------

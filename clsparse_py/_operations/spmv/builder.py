@@ -27,7 +27,8 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["Builder"]
 
-#: Number of parts of A, and arrays of their beginnings, as `Inspected.cut` returns them.
+#: Number of parts of A, and three arrays, as `Inspected.cut` returns them: each part's first row, its first entry, and whether it
+#: begins inside a row.
 _Parts = tuple[int, list[cl_array.Array]]
 
 
@@ -71,11 +72,11 @@ class Builder:
         return make_recorder(Chain(self.queue), dtypes, scaled=self.scaled)
 
     def _explain(self, rows: int, choice: str, built: Built, why: str) -> None:
-        """Add a line to the plan's explanation: a number of rows, the kernel that takes these rows, and the reason."""
+        """Add a line to the plan's explanation: how many rows, the kernel chosen for these, the kernel as built, the reason."""
         self.shares.append(Share(rows, choice, built.parameters.name, why))
 
     def _upload(self, values: Any) -> cl_array.Array:
-        """Copy an array of numbers to the device, in the matrix's index dtype."""
+        """Return a copy of an array of numbers on the device, in the matrix's index dtype."""
         return from_host(self.queue, np.ascontiguousarray(values, dtype=self.index), copy=True)
 
     def add_single(self, choice: KernelChoice) -> None:
@@ -111,7 +112,7 @@ class Builder:
         self._explain(self.n_rows, str(choice), built, why)
 
     def _add_adaptive(self, requested: Adaptive) -> Built:
-        """Add the launches of the SpMV kernel CSR-Adaptive.
+        """Add the launches of the SpMV kernel CSR-Adaptive for all rows, and return the built kernel.
 
         There is no second launch if no row is cut: a short rest of a part's last row fits into room that local memory has for
         it, and a longer rest is summed by the part unless it is too long for one work-group.
@@ -131,7 +132,7 @@ class Builder:
         return built
 
     def _add_streamed(self, requested: Streamed) -> Built:
-        """Add the launch of the SpMV kernel that stages entries of whole rows, or of CSR-Adaptive if a row may be too long.
+        """Add the launch of the SpMV kernel that stages whole rows, or CSR-Adaptive's if a row is too long; return the kernel.
 
         Columns are compressed to 16 bits after some products; before that, and if 16 bits are too few, it takes A's own columns.
         """
@@ -147,12 +148,12 @@ class Builder:
         lanes = record.lanes
 
         def cut(built: Streamed) -> _Parts | None:
-            """Return A cut into parts for a kernel with columns in 16 bits; None if the driver allows too few work-items."""
+            """Return A cut into parts for the kernel as built; None if the driver allows too few work-items for its rows."""
             is_allowed = built.lanes == lanes and 2 * longest_rest < built.capacity
             return inspected.cut(built.capacity - longest_rest, 0, longest_rest) if is_allowed else None
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
-            """Return the recorded SpMV product by the kernel that takes columns in 16 bits."""
+            """Return a recording of the SpMV product by the built kernel, which reads columns in 16 bits."""
             (n_parts, (rows, entries, _)), recorder = parts, self._new_recorder()
             _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, inspected.indptr, *columns)
             return recorder.recording()
@@ -161,11 +162,11 @@ class Builder:
         return built
 
     def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
-        """Plan that the SpMV kernel "chunked" reads columns in 16 bits after some products; A keeps its division into parts."""
+        """Plan that the SpMV kernel "chunked" reads columns in 16 bits after some products, if these suffice; A's parts stay."""
         index = self.index
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
-            """Return the recorded SpMV product by the kernel that takes columns in 16 bits."""
+            """Return a recording of the SpMV product by the built kernel, which reads columns in 16 bits."""
             (n_parts, (rows, entries, _)), recorder = parts, self._new_recorder()
             partial = self._allocate_sums(recorder, n_parts, is_read=self._combine is not None)
             sizes = index(n_parts), index(self.of.features.nnz)
@@ -182,7 +183,7 @@ class Builder:
         cut: Callable[[Any], _Parts | None],
         launch: Callable[[Built, _Parts, cl_array.Array, cl_array.Array], Recording],
     ) -> None:
-        """Plan an upgrade of SpMV that compresses A's columns to 16 bits and records the product; none if columns need more.
+        """Plan to compress A's columns to 16 bits after some products and record the product anew; not if columns need more bits.
 
         Parameters
         ----------
@@ -196,7 +197,7 @@ class Builder:
         inspected, queue = self.of, self.queue
 
         def make() -> Generator[cl.Event, None, Recording | None]:
-            """Enqueue the compression of A's columns to 16 bits, and return the recorded product; None if they need more bits."""
+            """Compress A's columns to 16 bits; yield the event to await; return the new recording, or None if they do not fit."""
             built, record = self._chain.build(requested)
             parts = cut(record)
             if parts is None:
@@ -218,13 +219,13 @@ class Builder:
         self.upgrade = Upgrade("columns in 16 bits", self.limits.narrow_after, self.expected, make)
 
     def _allocate_sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
-        """Return a device array for a sum of each part of A, a range of entries: scratch memory of a product if sums are read."""
+        """Return a device array for one partial sum of each part of A; ``is_read``: whether a later launch reads the sums."""
         if is_read:
             return recorder.scratch(n_parts, self.arithmetic.result)
         return allocate(self.queue, "sums of parts", n_parts, self.arithmetic.result)
 
     def _add_balanced(self, built: Built, step: int, row_weight: int, slack: int) -> _Parts:
-        """Add the launches of an SpMV kernel that takes parts of A of equal weight, and return the parts."""
+        """Add the launches of an SpMV kernel for parts of equal weight, entries plus ``row_weight`` a row; return the parts."""
         inspected, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
         part_row = copy_to_host(rows)
@@ -262,7 +263,7 @@ class Builder:
         return n_parts, [rows, entries, cuts]
 
     def _add_vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> Built:
-        """Add the launches of the SpMV kernel "vector_long", whose rows are cut into pieces, a work-group to a piece."""
+        """Add the launches of the SpMV kernel "vector_long" for ``rows``, a work-group to a piece of a row; return the kernel."""
         built, record = self._chain.build(choice.record(self.device, self.arithmetic, self.scaled))
         begin, end = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
         piece = self.limits.piece
@@ -286,7 +287,7 @@ class Builder:
         partial: cl_array.Array,
         record: Combine | None = None,
     ) -> None:
-        """Add the launch that adds to y the sums of all pieces but the first of rows that were cut into pieces.
+        """Add the launch that completes y in rows cut into pieces: it adds the sums of all pieces of a row but the first to y.
 
         Parameters
         ----------
@@ -303,7 +304,7 @@ class Builder:
         built, _ = self._chain.build(record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
 
         def launch(recorder: Recorder, partial: cl_array.Array) -> None:
-            """Record the launch that adds to y the sums, in ``partial``, of all pieces but the first of cut rows."""
+            """Record the launch that adds to y, for each cut row, the sums in ``partial`` of the row's pieces but the first."""
             add_later_pieces(recorder, built, cut_rows, partial)
 
         launch(self.recorder, partial)
@@ -325,7 +326,7 @@ class Builder:
             self.add_binned(decision)
 
     def add_binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
-        """Add the SpMV launches for bins (rows by size): a list of rows to a kernel; kernels of one shape share a launch.
+        """Add the SpMV launches of a decision with bins: a kernel takes its bins' rows; kernels of one shape share a launch.
 
         Only rows of ``bins`` are multiplied.
         """
@@ -369,7 +370,7 @@ class Builder:
         return all_rows
 
     def _add_subvectors(self, lists: list[_List]) -> None:
-        """Add the launches of SpMV kernels "subvectorX", X work-items to a row: one for each work-group size and unrolling."""
+        """Add the launches of SpMV kernels that take X work-items to a row: one launch for each work-group size and unrolling."""
         arrays = list({id(row_list.rows): row_list.rows for row_list in lists}.values())
         offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
         rows = arrays[0] if len(arrays) == 1 else self._join_lists(arrays)

@@ -35,9 +35,9 @@ __all__ = [
     "has_no_long_row",
 ]
 
-#: Kernels that balance entries by themselves: they take all rows in order.
+#: Names of the SpMV kernels that divide A's entries evenly by themselves: they take all rows in order, not bins.
 BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked", "narrow"]
-#: Names of the kernels that balance entries by themselves, in the order of `BalancedName`.
+#: Names of the SpMV kernels that divide A's entries evenly by themselves, in the order of `BalancedName`.
 BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
 #: Names of all SpMV kernels; "subvectorX" takes X work-items to a row, and "vector_long" several work-groups.
 KernelName = Literal[
@@ -47,7 +47,8 @@ KernelName = Literal[
 #: Names of all SpMV kernels, in the order of `KernelName`.
 KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
-#: Greatest values of a KernelChoice's parameters: compilers unroll loops over ``items`` and ``unroll``.
+#: Greatest work-group size, in work-items, and greatest ``items`` and ``unroll``, in entries, of a KernelChoice: compilers unroll
+#: loops over the latter two.
 _MAXIMA = {"work_group": 1 << 16, "items": 64, "unroll": 64}
 #: Greatest ``items``, chunks of rows to a core, of the SpMV kernel "chunked", which unrolls no loop over chunks.
 _MAX_CHUNKS = 1 << 12
@@ -59,12 +60,13 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "spmv"
 
-    #: Products of a plan before its columns are compressed to 16 bits. Compression takes the device as long as one product, which
-    #: ten products repay; loading kernels takes the host milliseconds.
+    #: Number of products after which a plan compresses its columns to 16 bits. Compression takes the device as long as one
+    #: product, which ten products repay; loading kernels takes the host milliseconds.
     narrow_after: int = number(32, "products", least=1, most=1 << 31)
     #: Greatest number of a row's entries that one work-group of "vector_long" sums; several work-groups share a longer row.
     piece: int = number(1 << 14, "entries of a row", least=1)
-    #: Greatest ratio of a part's rows to its entries; beyond it, empty rows weigh as much as entries where parts are cut.
+    #: Greatest ratio of a part's rows to its entries. If a part has a greater one, as many rows are empty, all parts are cut anew
+    #: with equal numbers of rows plus entries.
     max_rows_by_step: int = number(16, "rows by the entries of a part", least=1)
 
 
@@ -99,7 +101,7 @@ class KernelChoice:
 
     @classmethod
     def parse(cls, label: str) -> KernelChoice:
-        """Return the SpMV kernel choice that a label names: kernel, work-group and `number`, such as "adaptive/128/6".
+        """Return the SpMV kernel choice of a label: name, work-group size and ``items`` or ``unroll``, such as "adaptive/128/6".
 
         Raises
         ------
@@ -115,7 +117,7 @@ class KernelChoice:
 
     @classmethod
     def parse_for_bin(cls, label: str) -> KernelChoice:
-        """Return the SpMV kernel choice that a label names for a bin (rows of one size); kernels that balance take no bins."""
+        """Return the SpMV kernel choice that a label names for a bin (rows of one size); refuse a kernel of `BALANCED`."""
         choice = cls.parse(label)
         if choice.name in BALANCED:
             raise ValueError(f"kernel: {choice.name} balances rows by itself and takes no bins")
@@ -133,14 +135,14 @@ class KernelChoice:
 
     @property
     def lanes(self) -> int:
-        """Number of work-items to a row, X, of an SpMV kernel that takes whole rows."""
+        """Number of work-items to a row, X, of an SpMV kernel of whole rows: 1 for "serial", the work-group for "vector"."""
         match = re.fullmatch(r"subvector(\d+)", self.name)
         if match:
             return int(match[1])
         return 1 if self.name == "serial" else self.work_group
 
     def record(self, device: Device, arithmetic: Arithmetic, scaled: bool) -> ProductKernel:
-        """Return the nearest legal parameters of the chosen SpMV kernel, for rows in order ("vector_long": cut into pieces)."""
+        """Return the chosen SpMV kernel's nearest legal parameters for rows in order; ``scaled``: with factors alpha and beta."""
         common = device, arithmetic, scaled, self.work_group
         if self.name == "adaptive":
             return Adaptive.legal(*common, self.items)
@@ -216,6 +218,7 @@ class Explanation(Shown):
     @property
     @override
     def table(self) -> Table:
+        """The table of the explanation: scheme and number of launches, a line for each `Share` of A's rows, and the reason."""
         title = f"SpMV: {self.scheme}. Launches: {self.launches}"
         rows = [(f"{share.rows:,}", share.kernel, share.built, share.why) for share in self.shares]
         return Table(title, ("rows", "kernel", "built as", "why"), rows, self.rule, numbers="rows")
@@ -280,7 +283,7 @@ def choose(
 
 
 def _repeat_for_bins(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
-    """Return the kernels of all bins of a binning scheme if the caller named one SpMV kernel: that kernel for each bin."""
+    """Return the SpMV kernel that the caller named, once for each bin of each side; raise a ValueError if it takes no bins."""
     if scheme.name == "single":
         return ((named_kernel,),)
     if named_kernel.name in BALANCED:
@@ -291,7 +294,7 @@ def _repeat_for_bins(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[
 
 
 def default_choice(name: KernelName, device: Device) -> KernelChoice:
-    """Return the SpMV kernel of a name with its default parameters on a device."""
+    """Return the SpMV kernel of a name with its default parameters on a device: work-group size, items, unrolling."""
     choice = KernelChoice(name)
     if name == "adaptive":
         return replace(choice, items=5, work_group=128)

@@ -53,7 +53,7 @@ class Loads:
         return np.bincount(_classify(entries // side.block), np.where(is_in_side, entries + side.block, 0), len(CLASSES))
 
     def _sum_blocks(self, size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Return the number of entries of each block of ``size`` adjacent rows, and each block's load by class of single rows."""
+        """Return, for blocks of ``size`` adjacent rows, the entries, and the load (entries plus rows) by class of row length."""
         if size not in self._blocks:
             # The entries of large blocks of rows are counted as sums over smaller blocks: single rows are summed once.
             smaller = max((block for block in self._blocks if size % block == 0), default=0)
@@ -120,7 +120,7 @@ class Composer:
         return total
 
     def _nearest(self, granularity: int, row_class: int) -> tuple[str, float] | None:
-        """Return a bin class's fastest kernel at the nearest granularity, and its seconds an entry or row; None if unmeasured."""
+        """Return the label of a bin class's fastest kernel at the nearest granularity, and seconds an entry or row; or None."""
         granularities = [other for other, number in self.best if number == row_class]
         if not granularities:
             return None

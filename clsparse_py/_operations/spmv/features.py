@@ -16,14 +16,15 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Features", "Inspected", "inspect"]
 
-#: Classes of row lengths whose shares decision trees compare: rows of 0, and of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
+#: Indices of the classes of row lengths up to which decision trees compare the share of rows: rows of 0, and of at most 1, 2, 8,
+#: 32, 128, 512 and 4096 entries.
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 
-#: Greatest number of rows whose lengths are counted by class; of larger matrices as many rows, evenly spread, are.
+#: Greatest number of rows whose lengths are counted by class; of a matrix with more rows, a sample of this many is counted.
 _COUNTED = 1 << 13
-#: Number of rows whose columns are read, as a sample, for the features by which SpMV chooses kernels for a matrix.
+#: Greatest number of rows whose columns are read, as a sample, for the features by which SpMV chooses kernels for a matrix.
 _SAMPLES = 256
-#: Greatest number of work-groups whose partial features of a matrix the host combines; of more groups a kernel does.
+#: Greatest number of work-groups whose partial features of a matrix the host combines; a kernel combines those of more.
 _FEW_GROUPS = 64
 
 
@@ -119,7 +120,7 @@ class Inspected:
     features: Features
 
     def cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
-        """Return A cut into parts of equal weight: their number, and arrays of their first rows, entries and cut rows' marks."""
+        """Return the number of A's parts of equal weight, and arrays of their first rows and entries, and marks of cut rows."""
         return cut_into_parts(self.queue, self.indptr, self.features.n_rows, self.features.nnz, step, row_weight, slack)
 
 
@@ -133,7 +134,7 @@ def inspect(
     samples: int = _SAMPLES,
     few_groups: int = _FEW_GROUPS,
 ) -> Features:
-    """Compute the features of a matrix on the device: two launches at most, and one small read.
+    """Return a matrix's features (sizes, row lengths, spread of columns), found on the device by one or two launches and a read.
 
     Parameters
     ----------

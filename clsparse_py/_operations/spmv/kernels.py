@@ -39,18 +39,18 @@ def _power_of_two_dividing(n: int) -> int:
 
 
 def _position(arithmetic: Arithmetic) -> str:
-    """Return the OpenCL type of a loop variable over A's entries: unsigned, as the last step may pass the largest index."""
+    """Return the OpenCL type of a loop variable over A's entries: unsigned, as the last step may pass the index type's limit."""
     return OPENCL_TYPES[f"u{arithmetic.index}"]
 
 
 def nearest_work_group(requested: int, multiple: int, max_group: int) -> int:
-    """Return the work-group size nearest to ``requested`` that is a multiple of a number, at most ``max_group`` if possible."""
+    """Return the multiple of ``multiple`` nearest to ``requested``; at most ``max_group``, unless ``multiple`` itself is more."""
     nearest = max(multiple, (requested + multiple // 2) // multiple * multiple)
     return max(multiple, min(nearest, max_group // multiple * multiple))
 
 
 def _default_work_group(device: Device) -> int:
-    """Return the work-group size of the examples of SpMV's kernels on a device."""
+    """Return the work-group size that examples of SpMV's kernels have on a device: 64 on CPU devices, else 256."""
     return 64 if device.lanes_are_loops else 256
 
 
@@ -92,19 +92,19 @@ class Subvector(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells lanes, work-group, unrolling and binned rows."""
+        """The part of the kernel's name that tells lanes, work-group, unrolling and whether rows are binned."""
         return f"x{self.lanes}_wg{self.work_group}_u{self.unroll}{'_binned' if self.binned else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: lanes, unrolling, bins, whether lanes need local memory, and the positions' type."""
+        """Return the template's arguments: lanes, unrolling, whether rows are binned and lanes need local memory, index type."""
         needs_box = self.lanes > self.lane_width
         own_arguments = {"lanes": self.lanes, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
         return {**self._common(), **own_arguments, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of the SpMV kernel of whole rows for a smaller work-group and lane width; None for 0 items."""
+        """Return the parameters for whole rows with a smaller work-group and lane width; None for a work-group of no items."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, power_of_two_at_most(work_group))
@@ -114,7 +114,7 @@ class Subvector(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "binned"."""
+        """Yield a name and a record for each variant of the kernel: "" (all rows in order) and "binned"."""
         yield "", cls.legal(device, arithmetic, False, lanes=8, work_group=_default_work_group(device), unroll=4, binned=False)
         yield "binned", cls.legal(device, arithmetic, False, lanes=128, work_group=256, unroll=2, binned=True)
 
@@ -143,13 +143,13 @@ class VectorLong(ProductKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: unrolling, whether lanes need local memory, and the type of positions of entries."""
+        """Return the template's arguments: unrolling, whether lanes need local memory, and the OpenCL type of entry positions."""
         own_arguments = {"unroll": self.unroll, "needs_box": self.work_group > self.lane_width}
         return {**self._common(), **own_arguments, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of the SpMV kernel "vector_long" for a smaller work-group and lane width; None for 0 items."""
+        """Return the parameters of "vector_long" for a smaller work-group and lane width; None for a work-group of no items."""
         if work_group < 1:
             return None
         return replace(self, work_group=power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
@@ -188,7 +188,7 @@ class _Staging(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of a kernel that stages A's entries for a smaller work-group and lane width; None for 0 items."""
+        """Return the staging kernel's parameters for a smaller work-group and lane width; None for a work-group of no items."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
@@ -234,7 +234,7 @@ class Adaptive(_Staging):
         return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     def with_room(self, longest_rest: int) -> Adaptive:
-        """Return CSR-Adaptive's parameters, with parts "rests" if a row's entries behind a part may fill 1/8 of local memory."""
+        """Return the parameters, with parts "rests" for "staged" if ``longest_rest`` is over 1/8 of the capacity."""
         return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
 
     @property
@@ -252,14 +252,14 @@ class Adaptive(_Staging):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: parts, items, short rows, lanes, local memory, and the type of positions."""
+        """Return the template's arguments: parts, items, short rows, lanes, whether lanes need local memory, and index type."""
         own_arguments = {"parts": self.parts, "items": self.items, "short_row": self.short_row, "lanes": self.lanes}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "", "staged", "rests" and "even"."""
+        """Yield a name and a record for each variant of the kernel: "", "staged", "rests" and "even"."""
         yield "", cls.legal(device, arithmetic, False, 128, 5)
         for parts in ("staged", "rests", "even"):
             yield parts, cls.legal(device, arithmetic, False, 256, 2, parts)
@@ -285,7 +285,7 @@ class Streamed(_Staging):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Streamed:
-        """Return the nearest parameters that are legal and fit a device's local memory for the kernel that stages entries."""
+        """Return the nearest parameters of the SpMV kernel that stages whole rows, legal on a device and in its local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         return device.fitting(
             _shrink(cls(work_group, arithmetic, device.portability, scaled, items)), operator.attrgetter("local_memory")
@@ -298,12 +298,12 @@ class Streamed(_Staging):
 
     @property
     def wide(self) -> Streamed:
-        """The parameters of the staging kernel that reads A's own columns, not columns in 16 bits, and sums in the same order."""
+        """The staging kernel's parameters for A's own columns, not columns in 16 bits: at most 4 items, same order of sums."""
         return replace(self, narrow=False, items=min(self.items, 4))
 
     @property
     def local_memory(self) -> int:
-        """Greatest bytes of local memory of a work-group of the SpMV kernel that stages entries."""
+        """Greatest number of bytes of local memory of a work-group of the SpMV kernel that stages A's columns and values."""
         index = 4 if self.arithmetic.index == "int32" else 8
         box = self.work_group * self.arithmetic.result.itemsize
         return self.capacity * (np.dtype(self.arithmetic.a).itemsize + index) + box
@@ -311,19 +311,19 @@ class Streamed(_Staging):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells lanes, work-group, items and narrow indices."""
+        """The part of the kernel's name that tells lanes, work-group, items and whether columns have 16 bits."""
         return f"x{self.lanes}_wg{self.work_group}_n{self.items}{'_narrow' if self.narrow else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: items, lanes, rows, narrow indices, local memory, and the type of positions."""
+        """Return the template's arguments: items, lanes, rows, whether columns are narrow and lanes need local memory, types."""
         own_arguments = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "narrow"."""
+        """Yield a name and a record for each variant of the kernel: "" (A's own columns) and "narrow" (columns in 16 bits)."""
         narrow = cls.legal(device, arithmetic, False, _default_work_group(device), 4)
         yield "", narrow.wide
         yield "narrow", narrow
@@ -381,7 +381,7 @@ class Merge(ProductKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the work-group's size, and ``items``."""
+        """Return the template's arguments: the work-group's size, and ``items``, steps on the merge path to a work-item."""
         return {**self._common(), "items": self.items}
 
     @classmethod
@@ -391,6 +391,7 @@ class Merge(ProductKernel):
         yield "", cls.legal(device, arithmetic, False, _default_work_group(device), 4)
 
 
+#: A record of an SpMV kernel that `_shrink` makes smaller until it fits into local memory.
 _Fitted = TypeVar("_Fitted", Adaptive, Streamed, Merge)
 
 
@@ -431,29 +432,33 @@ class Chunked(ProductKernel):
     empty: bool = True
     narrow: bool = False
 
-    #: Least mean row length of a chunk, by the entries that a loop with several sums takes at a time.
+    #: For each loop that adds a row's entries to sums, by the number of entries that the loop takes at a time: the least mean row
+    #: length of a chunk, in entries, whose rows the loop sums.
     SUMS_FROM: ClassVar[dict[int, float]] = {8: 4.0, 1: 1.0}
-    #: Least mean row length of a chunk, by the entries of a vector of sums.
+    #: For each loop that adds a row's entries to a vector of sums, by the number of the vector's sums: the least mean row length
+    #: of a chunk, in entries, whose rows the loop sums.
     VECTORS_FROM: ClassVar[dict[int, float]] = {4: 2.1, 8: 4.0}
-    #: Mean row length of a chunk below which vectors sum rows of uneven lengths.
+    #: Mean row length, in entries, below which vectors sum rows of uneven lengths.
     UNEVEN_TO: ClassVar[int] = 20
-    #: Mean row length from which on vectors sum rows of equal lengths, too, as most vectors are full.
+    #: Least mean row length, in entries, for vectors to sum rows of equal lengths, too, as most vectors are full.
     LONG_FROM: ClassVar[int] = 24
-    #: Number of a chunk's first rows whose lengths say whether the chunk's rows are uneven.
+    #: Number of a chunk's first rows whose lengths say whether its rows are uneven, and of its first entries whose columns say
+    #: whether x is prefetched.
     LOOKED_AT: ClassVar[int] = 256
-    #: Share of rows in one class of row lengths (`Features.classes`) from which on rows count as even.
+    #: Least share of rows in one class of row lengths (`Features.classes`) for rows to count as even.
     ALIKE: ClassVar[float] = 0.9
-    #: Share of empty rows from which on the kernel handles chunks of mostly empty rows.
+    #: Share of empty rows above which the kernel has a loop of its own for chunks of mostly empty rows.
     MANY_EMPTY: ClassVar[float] = 0.1
     #: Prefetch distance of values, in bytes; columns are prefetched the same number of entries ahead.
     AHEAD_BYTES: ClassVar[int] = 1 << 11
     #: Prefetch distance of x, in entries of A.
     X_AHEAD: ClassVar[int] = 256
-    #: Bytes of x that the columns of a chunk's first entries span, from which on x is prefetched.
+    #: Least number of bytes of x, from the lowest to the highest column of a chunk's first entries, for x to be prefetched.
     FAR_BYTES: ClassVar[int] = 1 << 20
     #: Greatest sum of a chunk's rows and entries: columns of grids with some millions of points then fit 16 bits.
     MAX_STEP: ClassVar[int] = 1 << 18
-    #: Bytes of A's values from which on columns of even rows are compressed to 16 bits: less stays in the cores' own caches.
+    #: Least number of bytes of A's values for columns of even rows to be compressed to 16 bits; smaller matrices stay in the
+    #: cores' caches.
     NARROW_FROM: ClassVar[int] = 1 << 22
 
     @classmethod
@@ -473,7 +478,7 @@ class Chunked(ProductKernel):
         return mean < cls.UNEVEN_TO and max(classes) < cls.ALIKE * sum(classes)
 
     def for_rows(self, mean: float, classes: Sequence[int]) -> Chunked:
-        """Return parameters of the SpMV kernel "chunked" that suit a mean row length and a histogram of length classes."""
+        """Return the "chunked" kernel's parameters that suit a mean row length and the numbers of rows in classes of lengths."""
         long = self.vectors == "all" and mean >= self.LONG_FROM
         vectors = self.vectors if long or self.is_uneven(mean, classes) else "none"
         return replace(self, vectors=vectors, empty=classes[0] > self.MANY_EMPTY * sum(classes))
@@ -481,13 +486,13 @@ class Chunked(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells vectors, prefetch distance, work-group, empty rows and narrow indices."""
+        """The part of the kernel's name that tells vectors, prefetch distance, work-group, empty rows' loop, 16-bit columns."""
         marks = "_empty" * self.empty + "_narrow" * self.narrow
         return f"{self.vectors}_a{self.ahead}_wg{self.work_group}{marks}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: lengths of rows for sums and vectors, prefetch distances, types and operations."""
+        """Return the template's arguments: row lengths for each loop, vector widths, prefetch distances, types and operations."""
         add, multiply = self.arithmetic.vector_operations or ("", "")
         size = self.arithmetic.result.itemsize
         vectors_from = {} if self.vectors == "none" else self.VECTORS_FROM
@@ -517,7 +522,7 @@ class Chunked(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records, with vectors for all rows or sums alone ("sums"), with or without empty rows, narrow or not."""
+        """Yield names and records: vectors or "sums" alone, with a loop for empty rows or "full", and "narrow" columns or not."""
         legal = cls.legal(device, arithmetic, False, 1)
         yield "", legal
         for prefix, record in (("", legal), ("sums_", replace(legal, vectors="none"))):
@@ -551,6 +556,7 @@ class CountFeatures(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: positions of `RowNumbers` and of the classes in the output, and the base's prelude."""
         return f"{positions('FOUND', (*RowNumbers._fields, 'classes'))}{super().prelude}"
 
     @property
@@ -565,7 +571,7 @@ class CountFeatures(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, the index type, and the number of classes of rows."""
+        """Return the template's arguments: the record's fields, the index type, and the number of classes of row lengths."""
         own_arguments = {"index": self.index, "n_classes": self.n_classes}
         return {**OfStructure.arguments(self), **own_arguments}
 

@@ -107,7 +107,7 @@ def prepare_row_mask(A: Matrix, mask: Any) -> cl_array.Array:
 def enqueue_masked_rows(
     A: Matrix, x: cl_array.Array, y: cl_array.Array, mask: cl_array.Array, semiring: Semiring, *, complement: bool
 ) -> None:
-    """Enqueue ``y = A @ x`` in the rows that a mask selects; operands are checked, and x has adjacent entries."""
+    """Enqueue ``y = A @ x`` in rows whose mask is not zero (``complement``: is zero); operands are checked, x is contiguous."""
     if not y.size:
         return
     chain = Chain(x.queue or A.queue, A.data, A.indices, A.indptr, x, mask, writes=(y,))

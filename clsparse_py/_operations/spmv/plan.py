@@ -127,7 +127,7 @@ class SpmvPlan(SetOnce, Repeating):
         return product.run(queue or x.queue or self.queue, (A.data, x, y), scale)
 
     def build(self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
-        """Build the kernels of a product ``A @ x``, by the dtypes of A, x and y, unless they are built already."""
+        """Build the kernels of ``alpha * A @ x + beta * y`` for the dtypes of A, x and y, unless they are built already."""
         self._prepare(A, x, y, alpha, beta, semiring)
 
     def note_checked(
@@ -140,7 +140,7 @@ class SpmvPlan(SetOnce, Repeating):
     def _prepare(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
     ) -> tuple[DenseProduct, tuple[Any, ...]]:
-        """Return the recorded SpMV product for the dtypes of A, x and y, and alpha and beta as arguments of its kernels."""
+        """Return the recorded SpMV product for these dtypes (recorded now if new), and alpha and beta as kernels' arguments."""
         scaled = alpha is not None or beta is not None
         key = (A.data.dtype.char, x.dtype.char, semiring.name, scaled)
         product = self._products.get(key)
@@ -228,7 +228,7 @@ class SpmvPlan(SetOnce, Repeating):
         return float(sum(event.profile.end - event.profile.start for event in events)) * 1e-9
 
     def _make(self, key: _Kind, arithmetic: Arithmetic, scaled: bool) -> DenseProduct:
-        """Build SpMV's kernels for an arithmetic (dtypes and a semiring), and record the launches of the product."""
+        """Return the recorded SpMV product for dtypes and a semiring; build its kernels and record it, unless the plan has it."""
         with self._making:
             product = self._products.get(key)
             if product is not None:
@@ -251,7 +251,7 @@ class SpmvPlan(SetOnce, Repeating):
         self._upgrade(now=True)
 
     def _upgrade(self, *, now: bool = False) -> None:
-        """Count one more SpMV product, and replace recorded products by the upgrades (to columns in 16 bits) that are due."""
+        """Count one SpMV product more; replace recordings by upgrades (columns in 16 bits): those due, or with ``now`` all."""
         with self._making:
             for key, upgrade in tuple(self._upgrades.items()):
                 if now:

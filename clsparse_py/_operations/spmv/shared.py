@@ -29,6 +29,7 @@ from clsparse_py._run.transfer import allocate_result, contexts_match, copy_to_h
 
 __all__ = ["SharedExplanation", "SharedSpmvPlan", "check_queues"]
 
+#: An array in the host's memory.
 _Host = np.ndarray[Any, Any]
 
 
@@ -53,6 +54,7 @@ class SharedExplanation(Shown):
     @property
     @override
     def table(self) -> Table:
+        """The table of the explanation: for each device its rows, entries, share of A's bytes, memory and kernels; the reason."""
         columns = ("device", "rows", "entries", "share", "its part of A", "kernels")
         return Table(f"SpMV on {len(self.parts)} device{'s' * (len(self.parts) != 1)}", columns, self.parts, self.rule, "rows")
 
@@ -109,7 +111,7 @@ class _Part:
         self.matrix = Matrix.assembled(self._structure, values)
 
     def build(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Build the kernels of one device's share of ``A @ x`` for the dtypes of x and y; all build before one writes y."""
+        """Build the kernels of one device's share of ``A @ x``, by the dtypes of x and y, before any device writes y."""
         self.plan.in_force(self.matrix).build(self.matrix, x, y, **scale)
 
     def run(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
@@ -120,7 +122,7 @@ class _Part:
 
 
 def _view_on_host(queue: cl.CommandQueue, array: cl_array.Array, part: slice) -> tuple[_Host, bool]:
-    """Return a slice of a device array as a NumPy array, and whether that is the array's own memory; waits for pending writes."""
+    """Return a slice of a device array for NumPy, and whether that is the array's memory or a copy; waits for pending writes."""
     buffer: Any = array.base_data
     if array.size and describe(queue.device).aliases_host:
         for event in array.events:
@@ -207,7 +209,7 @@ class SharedSpmvPlan(SetOnce):
         return SharedExplanation(parts, f"rows in order, by {self._rule}")
 
     def refresh(self, A: Matrix) -> None:
-        """Take A's values again after they were written in place; `spmv` does so itself for another matrix or other `A.data`.
+        """Take A's values to all devices again after writes in place; `spmv` does so itself for another matrix or other `A.data`.
 
         Parameters
         ----------

@@ -20,7 +20,8 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["measure", "read_speed", "speeds_of"]
 
-#: Number of entries of the matrix whose SpMV products are timed for a device's speed: more than caches of most devices hold.
+#: Number of entries of the matrix whose SpMV products are timed for a device's speed: more than most devices' caches hold. Fewer
+#: if one allocation has less room.
 _ENTRIES = 1 << 24
 #: Number of entries in each row of the matrix whose SpMV products are timed for a device's speed.
 _ROW = 8
@@ -50,7 +51,7 @@ def read_speed(device: cl.Device) -> float | None:
 
 
 def _parse_speed(content: bytes) -> float:
-    """Return the bytes a second that SpMV moves on a device, from the content of a file of the cache."""
+    """Return the bytes a second that SpMV moves on a device, from a cache file's content; refuse a speed that is not positive."""
     speed = float(json.loads(content))
     if not 0 < speed < float("inf"):
         raise ValueError("a speed is positive")
@@ -92,7 +93,7 @@ def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
 
 
 def measure(queue: cl.CommandQueue) -> float:
-    """Measure the bytes a second that SpMV products move on a queue's device, and write the speed to the cache."""
+    """Measure the bytes a second that SpMV products move on a queue's device; write the speed to the cache, and return it."""
     rows = max(min(_ENTRIES, describe(queue.device).max_allocation // 8) // _ROW, _ROW)
     indptr = np.arange(rows + 1, dtype=np.int32) * np.int32(_ROW)
     columns = (np.arange(rows, dtype=np.int32)[:, None] + np.arange(_ROW, dtype=np.int32)).ravel() % np.int32(rows)
