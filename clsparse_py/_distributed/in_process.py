@@ -54,7 +54,7 @@ class Hub:
         }
 
     def fail(self, rank: int, error: BaseException) -> None:
-        """Note a rank's failure, if no rank failed before: it ends all ranks' waits. Rank -1: an interrupt of the program."""
+        """Note the first failure of a rank, or an interrupt of the program (rank -1), and end all ranks' waits."""
         with self.changed:
             if self.failure is None:
                 self.failure = rank, describe_error(error)

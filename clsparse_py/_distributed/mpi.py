@@ -233,7 +233,7 @@ class MpiCommunicator(Communicator):
         self._held_requests += [self._notices.isend((self.rank, description, has_ended), rank, tag=_NOTICE) for rank in others]
 
     def _notify_end(self) -> None:
-        """Tell the other ranks, at the end of the interpreter, that this rank has ended, and the error that ended it."""
+        """Tell the other ranks, at the end of the interpreter, that this rank has ended, and the error, if an error ended it."""
         if not self._mpi.Is_finalized():
             error = getattr(sys, "last_value", None)
             self._notify_others(None if error is None or self._has_notified else describe_error(error), has_ended=True)

@@ -106,7 +106,7 @@ def divide_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray
 
 
 def _select_sent_rows(A: csr_array, B: csr_array) -> list[SentRows]:
-    """Return the rows of B that this rank sends to each rank for the product ``A @ B``: those that the rank's halo of A names."""
+    """Return, for each rank, the rows of B that this rank sends there for ``A @ B``: rows that its halo of A names."""
     row_numbers, begin = A.halo.sent, B.columns.part(B.comm.rank).start
     rows = hstack([B.local[row_numbers], B.remote[row_numbers]], format="csr").get()
     parts = (A.halo.targets.get(rank, slice(0, 0)) for rank in range(A.comm.size))

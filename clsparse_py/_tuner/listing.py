@@ -161,7 +161,7 @@ def _origin(profile: Profile) -> str:
 
 
 def _table(*columns: str) -> Table:
-    """Return an empty table to list profiles in, with a column for each of some headings."""
+    """Return an empty table to list profiles in, with a column for each of the given headings."""
     table = plain_table()
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -124,7 +124,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
-        """Return the accumulator's name by the closest shipped profile, or "chunked:search" if the device does not use that."""
+        """Return the label that the closest shipped profile chooses, or "chunked:search" if that is no label for the device."""
         label = super().default(device, dtype, question, features)
         return label if label in self.configurations(device, dtype, question) else "chunked:search"
 

@@ -138,7 +138,7 @@ def _update_default(observation: Observation, untuned: Tree | None) -> Observati
 
 
 def _first_tree(near: Sequence[profiles.Profile], operation: str, dtype: str, question: str) -> Tree | None:
-    """Return the decision tree of the first of some profiles that has one for a question of the tuner; None if none has."""
+    """Return the decision tree for a question of the tuner from the first profile that has one; None if no profile has."""
     for profile in near:
         with contextlib.suppress(ValueError):
             tree = profile.tree(operation, dtype, question)
@@ -177,7 +177,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
     }
 
     def choose_label(observation: Observation, decide: Callable[[Observation], str]) -> str:
-        """Return the kernel or method that ``decide`` picks for a matrix, by the last question or one that it names."""
+        """Return the kernel or method that ``decide`` picks for a matrix, by the last question or one that its label names."""
         label = decide(observation)
         part = parts.get((label, observation.case))
         return label if part is None else f"{label}: {decide(part)}"
@@ -296,7 +296,7 @@ def changes_decisions(device: Device, content: Mapping[str, Any]) -> bool:
 
 
 def _merge_thresholds(near: Sequence[profiles.Profile], operation: str, dtype: str) -> dict[str, float]:
-    """Return the thresholds of an operation by name, each from the first (closest) profile of some that has it."""
+    """Return the thresholds of an operation by name, each from the first (closest) of the profiles that has it."""
     thresholds: dict[str, float] = {}
     for profile in reversed(near):
         thresholds |= profile.thresholds(operation, dtype)

@@ -277,7 +277,7 @@ def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:
 
 
 def _cells(scores: Mapping[str, Losses], names: tuple[str, str, str]) -> list[str]:
-    """Return cells of a row of the tuning run's summary: the losses of time by some scores, and two error rates."""
+    """Return cells of a row of the tuning run's summary: the losses of time of three scores, and the first two's error rates."""
     losses_shown = [scores[name] if name in scores and scores[name].cases else None for name in names]
     lost = [f"{losses.mean:.2f} ({losses.p95:.3g})" if losses else "" for losses in losses_shown]
     return [*lost, ", ".join(f"{100 * losses.errors:.0f}" for losses in losses_shown[:2] if losses)]

@@ -67,7 +67,7 @@ _BIN = {
 }
 #: Labels of the binning schemes of SpMV in whose bins (classes of rows by length) kernels are measured.
 _MEASURED = "fine", "coarse-100"
-#: Least share of a product's work that a class of bins (of about equal row lengths) has to have to be measured.
+#: Least share of a product's work that a class of bins (of about equal row lengths) has if its kernels are measured.
 _MIN_SHARE = 0.05
 #: Most classes of bins (of about equal row lengths) of a binning scheme that are measured.
 _MAX_CLASSES = 4

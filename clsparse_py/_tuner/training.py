@@ -109,7 +109,7 @@ class Answer:
 
 
 def losses(observations: Sequence[Observation], choose: Callable[[Observation], str]) -> Losses:
-    """Return statistics of chosen kernels' or methods' times relative to the best; an unmeasured one is `TUNER.unknown_loss`."""
+    """Return statistics of chosen labels' times relative to the best; labels without a time count as `TUNER.unknown_loss`."""
     lost = np.array([_loss(observation, choose(observation)) for observation in observations])
     if not lost.size:
         return Losses(0, 0.0, 1.0, 1.0, 1.0)
@@ -120,7 +120,7 @@ def losses(observations: Sequence[Observation], choose: Callable[[Observation], 
 
 
 def _loss(observation: Observation, label: str) -> float:
-    """Return a matrix's time by a kernel or method divided by its best time; `TUNER.failed_loss` if it failed, or at most."""
+    """Return a matrix's time by a kernel or method divided by its best time, at most the loss of one that failed."""
     if label in observation.failed:
         return TUNER.failed_loss
     seconds = observation.times.get(label)

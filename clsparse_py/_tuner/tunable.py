@@ -57,9 +57,14 @@ class Tunable(Protocol[Problem]):
     descents: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def operation(self) -> str: ...
+    def operation(self) -> str:
+        """The operation's name in a profile, such as "spmv"."""
+        ...
+
     @property
-    def questions(self) -> tuple[str, ...]: ...
+    def questions(self) -> tuple[str, ...]:
+        """The names of the operation's questions, such as "method", in the order of tuning."""
+        ...
 
     def dtypes(self, device: Device) -> tuple[str, ...]:  # noqa: ARG002 - some operations ask the device
         """Return the dtypes of values to tune the operation for on a device; ("any",) if the dtype makes no difference."""

@@ -75,7 +75,7 @@ def smooth_prolongator(
 def refresh_prolongator(
     queue: cl.CommandQueue, A: Matrix, inverse: cl_array.Array, gain: float, T: Matrix, longest: int, P: Matrix
 ) -> cl_array.Array:
-    """Overwrite the values of P, a result of `smooth_prolongator`, by those for A's present values, and return P's values."""
+    """Overwrite the values of P, a result of `smooth_prolongator`, by the result for A's present values; return P's values."""
     data, indices, indptr = A.parts
     sums, columns, pointers = P.parts
     chain = Chain(queue, *A.parts, inverse, *T.parts, columns, pointers, writes=(sums,))

@@ -58,7 +58,7 @@ class _Room:
         self.sweeps.set_all(scalars.ravel())
 
     def follow_levels(self) -> bool:
-        """Copy smoothers' coefficients and A's inverse diagonal anew if commands use the present matrices; return whether so."""
+        """Copy smoothers' coefficients and A's inverse diagonal anew and return True; return False if A, P or R was replaced."""
         current = self._level.A, self._level.P, self._level.R
         present = self.A, self.P, self.R
         if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
@@ -76,7 +76,7 @@ class _Room:
         return self._vectors[name]
 
     def get_scaling(self, smoother: Smoother) -> cl_array.Array:
-        """Return the vector by which a smoother scales residuals: the inverse of the diagonal if it is scaled, else ones."""
+        """Return the vector by which a smoother scales residuals: the diagonal's inverse if ``smoother.scaled``, else ones."""
         name = "inverse" if smoother.scaled else "ones"
         if name not in self._vectors:
             inverse = self.get_vector(name)
@@ -91,7 +91,7 @@ class _Room:
         return self.sweeps.bind(step, part, 0, **vectors)
 
     def get_parts(self, is_after: bool) -> range:
-        """Return the indices, among both smoothers' coefficients, of the postsmoother (if ``is_after``) or the presmoother."""
+        """Return the indices, in `_gains`, of the postsmoother's coefficients if ``is_after``, else of the presmoother's."""
         n_before, n_after = (0 if smoother is None else len(smoother.coefficients) for smoother in self.smoothers)
         return range(n_before, n_before + n_after) if is_after else range(n_before)
 

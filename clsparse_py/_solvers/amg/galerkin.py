@@ -125,7 +125,7 @@ def plan_and_multiply_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[Rap
 
 
 def _estimate_products(X: csr_array, Y: csr_array, other: csr_array, *, from_left: bool) -> float:
-    """Return the estimated multiplications of a triple product: ``other (X Y)`` if ``from_left``, else ``(X Y) other``."""
+    """Return an estimate of how many multiplications ``other (X Y)``, if ``from_left``, or else ``(X Y) other`` takes."""
     estimate = spgemm_estimate(X, Y)
     # The estimated number of entries of the sparse product ``X Y`` may exceed the number of entries of a dense matrix.
     entries = min(estimate.nnz, X.shape[0] * Y.shape[1])

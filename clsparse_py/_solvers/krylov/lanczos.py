@@ -38,7 +38,7 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 
 # ARPACK leaves residuals of eigenpairs of up to 98 units of the precision of the largest eigenvalue, LAPACK of 5 units.
 # With `_DRIFT` 1 in place of 4, the eigenvalues of a grid of 44 x 44 took 3.3 times the products, with 2 they took 1.2 times.
-#: Factor by which an eigenpair's residual, computed by a product, may exceed the rounding floor after `_DRIFTING_RESTARTS`.
+#: Factor by which an eigenpair's residual, computed by a product, may exceed the rounding floor within `_DRIFTING_RESTARTS`.
 _DRIFT = 4.0
 #: Most restarts of Lanczos' method with `_DRIFT` as it is; for more, that factor grows by the square root of their ratio.
 _DRIFTING_RESTARTS = 100

@@ -18,7 +18,7 @@ __all__ = ["minres"]
 _CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
 #: Reasons why MINRES stops, by the scalar `stop`: none; a test holds; M is not positive definite; a norm is not a number.
 _WHY = ("", "found", "indefinite", "not a number")
-#: Factor by which a second run of MINRES lowers the goal for the preconditioned residual, as the first run missed the residual's.
+#: Factor by which a second run of MINRES lowers its goal for the preconditioned residual, as the first run's was too large.
 _SAFETY = 0.1
 #: Largest |A r| / (|A| |r|), in machine epsilons, at which a second run of MINRES ends with a least-squares solution.
 _ROUNDING = 10

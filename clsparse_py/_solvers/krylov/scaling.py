@@ -301,7 +301,7 @@ def _scale_callback(scaling: Scaling, callback: Callable[[cl_array.Array], objec
 
 
 def _solve_further(system: System, method: Callable[[System], int], norm: float) -> tuple[int, bool, bool]:
-    """Solve a system further from its x, whose residual has a given norm; return info, and whether it is small and x finite."""
+    """Solve a system further from its x of residual norm ``norm``; return info, if the new residual is small, if x is finite."""
     sweeps = system.scaling.sweeps
     previous_x = sweeps.vector()
     sweeps.copy(previous_x, system.x)

@@ -44,7 +44,7 @@ class Watch:
         self.turn = 0
 
     def read_late(self, iterations: int, event_of_values: cl.Event) -> np.ndarray[Any, Any] | None:
-        """Begin to read the scalars that a command writes for the host, if it is time; return the previous read's, or None.
+        """Begin, if it is time, to read the scalars that a command writes for the host; return the scalars read before, or None.
 
         The result is None if there was no read before, or if it is not yet time to look.
         """
