@@ -74,7 +74,7 @@ class CutRows:
 def list_cut_rows(
     queue: cl.CommandQueue, index: np.dtype[Any], rows: np.ndarray[Any, Any], pieces: np.ndarray[Any, Any], many: int
 ) -> CutRows:
-    """Return a sparse matrix's rows that parts share, as device arrays: row numbers, and each row's first and last later piece.
+    """Return A's rows that several parts share, as device arrays: rows, and each row's first and last piece after its first part.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Combine(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "", "few", "many" and "columns"."""
+        """Yield example records by lanes to a row: 32 (""), 4 ("few"), 256 ("many"), and 8 for 32 columns of y ("columns")."""
         yield "", cls.legal(device, arithmetic, False)
         yield "few", cls.legal(device, arithmetic, False, lanes=4)
         yield "many", cls.legal(device, arithmetic, False, 256, 256)

@@ -43,7 +43,7 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "sddmm"
 
-    #: Work-group size of SDDMM's kernel, unless rows are alike, so that a team of lanes takes a row.
+    #: Work-group size of SDDMM's kernel if rows are not alike: teams of lanes then take equal numbers of entries.
     work_group: int = number(128, "work-items", least=1)
     #: Most lanes that compute one entry's product of a row of X and a column of Y.
     max_lanes: int = number(8, "lanes", least=1, power=True)
@@ -53,11 +53,11 @@ class Thresholds(thresholds.Thresholds):
     entries: int = number(4, "entries", least=1)
     #: Most vectors of a row of X that a lane holds, if the kernel knows the row's length.
     max_vectors: int = number(4, "vectors", least=1)
-    #: Entries whose rows and columns a work-group notes in local memory at a time, about.
+    #: Approximate number of entries whose rows and columns a work-group notes in local memory at a time.
     noted: int = number(512, "entries", least=1)
-    #: Longest row of a sparse matrix whose rows count as alike.
+    #: Most entries of the longest row of a sparse matrix whose rows count as alike.
     max_alike: int = number(512, "entries")
-    #: Longest row by the mean row of a sparse matrix whose rows count as alike.
+    #: Greatest ratio of the longest to the mean row of a sparse matrix whose rows count as alike.
     max_alike_by_mean: float = number(2.0, "mean rows")
     #: Work-group size of SDDMM's kernel for rows that are alike.
     rows_group: int = number(256, "work-items", least=1)
@@ -99,7 +99,7 @@ class Sampled(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
-        """Return the parameters of SDDMM's kernel for rows of X of ``n_inner`` values; vectors are loaded if OpenCL has them."""
+        """Return the record of SDDMM's kernel for rows of X of ``n_inner`` values; loads are single for complex and boolean dtypes."""
         limits = Thresholds.of(device)
         group = 1 if device.lanes_are_loops else 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
         items = vector_items(device, arithmetic.result)
@@ -116,12 +116,12 @@ class Sampled(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells lanes, items, entries, loads and work-group."""
+        """The part of the kernel's name for lanes, items, entries, loads and work-group, such as ``x4_n4_e4_aligned_wg128``."""
         return f"x{self.lanes}_n{self.items}_e{self.entries}_{self.loads}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: lanes, items, entries, loads, and the OpenCL types of values."""
+        """Return the template's arguments: lanes to an entry, values and entries at a time, kind of loads, types."""
         shape = {"lanes": self.lanes, "items": self.items, "entries": self.entries, "loads": self.loads}
         dtypes = {"a_value": self.arithmetic.a, "x_value": self.arithmetic.x, "t_value": self.arithmetic.result.name}
         types = {name: OPENCL_TYPES[dtype] for name, dtype in dtypes.items()}
@@ -166,7 +166,7 @@ class SampledByTeams(Sampled):
 
     @classmethod
     def of(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
-        """Return the parameters of SDDMM's kernel by teams of lanes, for aligned rows of ``n_inner`` values; None if unsuited."""
+        """Return the record of SDDMM's kernel by teams of lanes, for rows of ``n_inner`` values; None if vectors do not fit these."""
         usual = Sampled.legal(device, arithmetic, n_inner, "aligned")
         if usual.loads == "single" or n_inner % usual.items or not n_inner:
             return None
@@ -187,12 +187,12 @@ class SampledByTeams(Sampled):
     @property
     @override
     def shape_name(self) -> str:
-        """`Sampled`'s part of the kernel's name, the dense rows' length, and "rows" if teams take rows."""
+        """The part of the kernel's name of `Sampled`, and the length of X's rows, with "rows" if teams of lanes take rows."""
         return f"{super().shape_name}_k{self.inner}{'_rows' * self.by_rows}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `Sampled`, and the dense rows' length, ``by_rows`` and ``room``."""
+        """Return the template's arguments: those of `Sampled`, X's row length, whether teams take rows, entries noted at once."""
         turn = self.work_group // self.lanes * self.entries
         room = max(self.noted // turn, 1) * turn
         return {**super().arguments(), "inner": self.inner, "by_rows": self.by_rows, "room": room}

@@ -58,7 +58,7 @@ class Values:
 
 
 def dense_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
-    """Return the values that a scalar or dense array assigns to places ``A[...]`` of some shape; None for no place or value.
+    """Return the values that a scalar or dense array assigns to places ``A[...]`` of some shape; None if either is empty.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _place_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any]) -> 
 
 
 def sparse_values(queue: cl.CommandQueue, matrix: Any, dtype: np.dtype[Any], shape: tuple[int, int]) -> Values | None:
-    """Return the values that the entries of a sparse array, also SciPy's, assign to places ``A[...]``; None without entries.
+    """Return the values that the entries of a sparse array, also SciPy's, assign to places ``A[...]``; None if it has no entries.
 
     Duplicates are added up. A row or a column is broadcast.
 
@@ -196,7 +196,7 @@ def assign_to_parts(
 def _assign(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
-    """Assign values to places of a sparse matrix as `assign_to_parts` does, which checked the number of places."""
+    """Return what `assign_to_parts` returns, whose check of the number of places was made before."""
     data, indices, indptr = parts
     chain = Chain(queue, *parts, *places.arrays, values.array, *([] if values.listed is None else [values.listed]))
     n, index = places.size if values.listed is None else values.listed.size, indptr.dtype
@@ -223,7 +223,7 @@ def _assign(
 
 
 def _build_kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> dict[str, Built]:
-    """Build the kernels that assign values to places of a sparse matrix, for an index type and a dtype, before one runs."""
+    """Return, by name, the kernels that assign values to places of a sparse matrix, for an index type and a dtype of values."""
     group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), dtype.itemsize)
     records: dict[str, Parameters] = {phase: Insert(group, *types, phase) for phase in ("new", "entries", "rows")}
     records |= {"keys": KEYS.record(group, types[0]), "locate": Locate(group, *types)}
@@ -279,20 +279,20 @@ def _enqueue_insertion(
 def _with_wide_index(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
-    """Assign values to places of a sparse matrix as `_assign` does, after its indices are converted to 64 bits."""
+    """Return what `_assign` returns, for a sparse matrix whose indices are converted to 64 bits before."""
     wide = with_index(queue, parts, np.dtype(np.int64))
     return _assign(queue, wide, shape, places.widen(queue), values, inserts=inserts)
 
 
 def _count_columns(places: Places, values: Values) -> int:
-    """Return the number of columns of a matrix of places that all get values; if listed ones do, the number of listed places."""
+    """Return the number of columns of a matrix of places or, if values are for listed places alone, the number of these."""
     return places.shape[1] if values.listed is None else values.listed.size
 
 
 def _enqueue_keys(
     chain: Chain, write_keys: Built, index: np.dtype[Any], shape: tuple[int, int], places: Places, values: Values, n: int
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Enqueue the sort of places that get values by keys, row times columns plus column; return keys and places' numbers."""
+    """Enqueue keys, row times columns plus column, of places that get a value; return them in order, and places' numbers."""
     keys, numbers = chain.scratch(n, np.int64), chain.scratch(n, index)
     # Where all places get a value, any array stands for the kernel's argument that would list the places with values.
     listed = keys if values.listed is None else values.listed

@@ -124,7 +124,7 @@ def _enqueue_map(
     n: int,
     value_bytes: int,
 ) -> None:
-    """Enqueue the map from columns to their numbers among selected columns, and the scan of entries' positions in the result."""
+    """Enqueue the map from a column to its number among the selected ones, and the scan for entries' positions in the result."""
     group, index = min(_WORK_GROUP, chain.device.max_work_group), name_of(indices.dtype)
     mapping, _ = chain.build(Targets(group, index, name_of(listed.dtype)))
     counting, _ = chain.build(Columns(group, index, value_bytes, "count", False, index, True))
@@ -164,7 +164,7 @@ def _select_columns(queue: cl.CommandQueue, parts: Parts, columns: range | Place
 
 
 def _group_targets(chain: Chain, columns: cl_array.Array, n_columns: int) -> tuple[tuple[cl_array.Array], tuple[cl_array.Array]]:
-    """Return for each column of a matrix the list of columns of the result that copy it: where lists begin, and the lists."""
+    """Return, for each column of a matrix, the list of the result's columns that copy it: where lists begin, and the lists."""
     offsets, targets = chain.scratch(n_columns + 1, columns.dtype), chain.scratch(columns.size, columns.dtype)
     enqueue_sort_by_key(chain, columns, columns.size, n_columns, n_items=columns.size, sorted_items=targets, pointers=offsets)
     return (offsets,), (targets,)

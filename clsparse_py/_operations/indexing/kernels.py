@@ -45,7 +45,7 @@ class Positions(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, and the OpenCL type of listed numbers and whether that type is signed."""
+        """Return the template's arguments: fields, the OpenCL type of the listed indices, and whether that type is signed."""
         is_signed = np.dtype(self.listed_type).kind == "i"
         return {**super().arguments(), "listed_type": OPENCL_TYPES[self.listed_type], "is_signed": is_signed}
 
@@ -59,7 +59,7 @@ class Lengths(Positions):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `Positions`, and rows looked up at a time."""
+        """Return the template's arguments: those of `Positions`, and the number of rows that a work-item looks up at a time."""
         return {**super().arguments(), "items": _AT_A_TIME}
 
 
@@ -90,7 +90,7 @@ MARKED = declare_loop(
 )
 
 
-#: Loop that counts the rows of a matrix that a mask keeps, and the entries of these rows.
+#: Loop that writes for each row of a matrix 2^32 plus the row's number of entries if a mask keeps the row, else 0.
 MASKED = declare_loop(
     "indexing/masked",
     "Of each row of a matrix what a mask leaves: in the lower 32 bits how many entries it has, in the upper ones 1; "
@@ -100,7 +100,7 @@ MASKED = declare_loop(
 )
 
 
-#: Loop that writes the row pointers of the rows of a matrix that a mask keeps.
+#: Loop that writes where the rows that a mask keeps begin in the result: for all rows of the matrix, and for these rows alone.
 MASKED_POINTERS = declare_loop(
     "indexing/masked_pointers",
     "Where the rows that a mask leaves begin in the result, by the exclusive scan of what indexing/masked found, with the "
@@ -148,14 +148,14 @@ class Rows(RowsChunked, OfPath):
     def legal(
         cls, device: Device, index: str, value_bytes: int, listed_type: str, few: bool, work_group: int = 128, items: int = 8
     ) -> Rows:
-        """Return the nearest parameters that are legal on a device for the kernel that copies selected rows."""
+        """Return the record of the kernel that copies selected rows, with the legal work-group and items nearest to the given."""
         shape = fit_path_shape(device, work_group, items, np.dtype(index).itemsize)
         return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, listed_type=listed_type)
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "masked"."""
+        """Yield example records of the kernel for listed rows, "", and for rows that a mask selects, "masked"."""
         for variant, listed_type in (("", "int64"), ("masked", "")):
             yield variant, cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, listed_type, True)
 
@@ -180,7 +180,7 @@ class RowsAtOnce(RowsChunked):
 
     @classmethod
     def legal(cls, device: Device, index: str, value_bytes: int, listed_type: str) -> RowsAtOnce:
-        """Return the parameters of the kernel that selects few rows in one launch, with the largest work-group that is legal."""
+        """Return the record of the kernel that selects few rows in one launch; its work-group has 256 work-items, or the most."""
         return cls(min(256, device.max_work_group), index, value_bytes, listed_type, device.portability)
 
     @property
@@ -191,7 +191,7 @@ class RowsAtOnce(RowsChunked):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `RowsChunked`, and whether the type of listed rows is signed."""
+        """Return the template's arguments by name: those of `RowsChunked`, and whether the dtype of row indices is signed."""
         return {**super().arguments(), "is_signed": np.dtype(self.listed_type).kind == "i"}
 
     @classmethod

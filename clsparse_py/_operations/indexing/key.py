@@ -154,7 +154,7 @@ def _as_integer(item: Any) -> int | None:
 
 
 def _complete(items: list[Any], ndim: int) -> list[Any]:
-    """Return the items of a key ``A[...]``, with full slices for ``...`` or behind the last item: each axis has an index.
+    """Return the items of a key ``A[...]``, with full slices for ``...``, or at the end, so that each axis has an index.
 
     Raises
     ------

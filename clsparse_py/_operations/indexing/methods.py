@@ -38,7 +38,7 @@ _Row = TypeVar("_Row")
 
 __all__ = ["Indexing"]
 
-#: Dtypes of NumPy's arrays of row indices that the device checks for indices out of range.
+#: Dtypes of NumPy arrays of row indices whose range the device checks; the host checks arrays of other dtypes.
 _CHECKED_THERE = (np.dtype(np.int64), np.dtype(np.int32))
 
 
@@ -62,7 +62,7 @@ def select(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
 
 
 def matrix_of_values(A: MatrixT, values: cl_array.Array, shape: tuple[int, int]) -> MatrixT:
-    """Return a sparse matrix of A's class from an array of the values of all places, row by row, without zeros."""
+    """Return a sparse matrix of A's class and a given shape from the values of all its places, row by row; zeros are left out."""
     rows, columns = shape
     index = index_for(rows * columns, A.indptr.dtype)
     indices = copy_to_device(A.queue, "indices", np.tile(np.arange(columns, dtype=index), rows))
@@ -112,7 +112,7 @@ class Indexing:
         """Take over the arrays of the `csr_array` that `_to_change` returned, once values are assigned to it."""
 
     def _prepare_for(self, shape: tuple[int, ...]) -> None:
-        """Change the array's number of dimensions in place, before it is resized to ``shape``."""
+        """Change the number of dimensions in place before a resize; here raise a ValueError: only some formats override it."""
         raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(shape)}; use reshape")
 
     def _of_compressed(self, result: Any) -> Any:

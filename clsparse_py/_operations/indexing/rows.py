@@ -129,7 +129,7 @@ def take_marked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
 
 
 def assemble_like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
-    """Return a matrix of A's class from a selection's data, indices and indptr; canonical if A is, and columns ``in_order``."""
+    """Return a matrix of A's class from a selection's arrays, known as canonical if A is and columns are ``in_order``."""
     data, indices, indptr = parts
     facts_of_a, facts = A.facts, None
     # Selected rows of a matrix that is not canonical may be canonical by chance: no fact about the result's format is noted.
@@ -258,7 +258,7 @@ def _gather_in_one_launch(
 def _build_gather_in_one_launch(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], list_dtype: np.dtype[Any]
 ) -> tuple[Built, int] | tuple[()]:
-    """Return the kernel that gathers few listed rows in one launch, and its most rows; () if work-groups have one item."""
+    """Return the kernel that gathers listed rows in one launch, and the most rows it takes; () if work-groups have one item."""
     if chain.device.is_plain:
         return ()
     built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(list_dtype)))
@@ -266,7 +266,7 @@ def _build_gather_in_one_launch(
 
 
 def _share_rows(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int]:
-    """Return how n listed rows are divided to look up their lengths: work-groups, rows and work-items of a work-group.
+    """Return how n listed rows are divided to look up their lengths: number of work-groups, rows and work-items to each.
 
     A work-group takes as many rows as a tile of the scan has, so that the scan needs no launch for sums of tiles.
     """

@@ -30,7 +30,7 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
 
-#: Most work-items in a work-group of the kernels that find largest and smallest values.
+#: Most work-items of a work-group in the kernels that find largest and smallest values.
 _WORK_GROUP = 128
 
 
@@ -70,7 +70,7 @@ class RowExtremes(_OfExtremes):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``is_kept``, the expression for whether a value is not zero."""
+        """Return the template's arguments: fields, and ``is_kept``, the condition in OpenCL C that a value is not zero."""
         is_complex = np.dtype(self.dtype).kind == "c"
         return {**super().arguments(), "is_kept": "value.x != 0 || value.y != 0" if is_complex else "value != 0"}
 
@@ -99,7 +99,7 @@ class ExtremeColumns(_OfExtremes):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, and ``same``, the expression for whether values are equal or both NaN."""
+        """Return the template's arguments: fields, and ``same``, the condition in OpenCL C that values are equal or both NaN."""
         kind = np.dtype(self.dtype).kind
         # A value equals the extreme (largest or smallest) value also if both are NaN.
         equality = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
@@ -115,7 +115,7 @@ class ExtremePlaces(_OfExtremes):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and the expressions ``beyond`` and ``is_zero``."""
+        """Return the template's arguments: fields, and conditions in OpenCL C: a value is beyond 0, a value is 0."""
         sign = ">" if self.operation == "maximum" else "<"
         if np.dtype(self.dtype).kind == "c":
             terms = {"beyond": f"(a.x {sign} b.x || (a.x == b.x && a.y {sign} b.y))", "is_zero": "all(a == b)"}
@@ -178,12 +178,12 @@ class Extremes(Matrix):
 
     @of_extreme
     def nanmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the largest value but NaN of the matrix, or of each column or row; as for `max`."""
+        """Return the largest value of the matrix, or of each column or row, with NaN left out; as for `max`."""
         return self._extreme("fmax", axis, out, explicit)
 
     @of_extreme
     def nanmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return the smallest value but NaN of the matrix, or of each column or row; as for `max`."""
+        """Return the smallest value of the matrix, or of each column or row, with NaN left out; as for `max`."""
         return self._extreme("fmin", axis, out, explicit)
 
     def argmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
@@ -215,7 +215,7 @@ class Extremes(Matrix):
         return self._place("minimum", "argmin", axis, out, explicit)
 
     def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return a matrix's largest or smallest value or, with an axis, one per row or column; stored ones if ``explicit``."""
+        """Return a matrix's extreme value (with an axis, one per row or column), of stored values alone if ``explicit``."""
         if out is not None:
             raise ValueError("out: must be None, as sparse min and max do not support it")
         along = axis_of(axis)
@@ -239,7 +239,7 @@ class Extremes(Matrix):
         return extreme if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, extreme)
 
     def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return the first index of a matrix's largest or smallest value; with an axis, of each row's or column's."""
+        """Return the index of a matrix's first extreme value or, with an axis, of each row's or column's; as for `argmax`."""
         if out is not None:
             raise ValueError(f"out: must be None, as sparse {name} does not support it")
         along = axis_of(axis)
@@ -277,7 +277,7 @@ def _view(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
 
 
 def _reduce_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
-    """Return the largest or smallest value of a device array that is not empty."""
+    """Return the largest or smallest value of a device array that is not empty, as a device array of one value."""
     ends = copy_to_device(queue, "segments", np.array([0, data.size], np.int64))
     chain, extreme = Chain(queue, data, ends), allocate(queue, "the extreme value", 1, data.dtype)
     enqueue_segmented_sum(chain, ends, data, extreme, 1, data.size, operation=operation)
@@ -333,7 +333,7 @@ def _locate_in_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
 
 
 def _locate_in_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
-    """Return a matrix's extreme value, its first entry's position in data and flat index, and the first flat index not stored."""
+    """Return the extreme of stored values, its first position in data and in the matrix, and the first place without entry."""
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation

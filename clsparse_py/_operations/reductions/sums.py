@@ -46,7 +46,7 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "reductions"
 
-    #: Entries of the longest sum in single precision: 2 million equal ones, added one by one, lose three of seven digits.
+    #: Most entries of a sum that is made in single precision: 2 million equal ones lose three of seven digits.
     max_in_single: int = number(1024, "entries")
 
 
@@ -211,7 +211,7 @@ def _check_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
 
 
 def _mean_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype in which a matrix's mean is computed: float64 of integers, or float32 if the device lacks float64."""
+    """Return the dtype of the computation of a mean: the matrix's or, for integers, float64; float32 if asked for without it."""
     is_single = dtype is not None and value_dtype("dtype", dtype).name in ("float32", "complex64")
     if A.dtype.kind not in "biu":
         return _check_dtype(A, A.dtype)
@@ -226,7 +226,7 @@ def _enqueue_sums(
     longest: int | None,
     is_given: bool,
 ) -> cl_array.Array:
-    """Enqueue the sums of a matrix's values, by rows or all; return the sums: in ``target``, or a new array for booleans."""
+    """Enqueue the sums of the segments that ``ends`` bounds; return the sums: ``target`` or, if that is boolean, a new array."""
     n = ends.size - 1
     sums = allocate(queue, "sums", n, np.int64) if target.dtype.kind == "b" else target
     if n:
@@ -275,7 +275,7 @@ class _Destination:
     def sum_segments(
         self, ends: cl_array.Array, data: cl_array.Array, inner: np.dtype[Any], dtype: Any, longest: int | None = None
     ) -> Any:
-        """Return the sums of a matrix's values, by rows or all, where the caller wants them: on the host or the device.
+        """Return the sums of segments of values where the caller wants them: on the host, in ``out`` or in a new device array.
 
         Parameters
         ----------
