@@ -99,7 +99,7 @@ class Sampled(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
-        """Return the record of SDDMM's kernel for rows of X of ``n_inner`` values; loads are single for complex and boolean dtypes."""
+        """Return the record of SDDMM's kernel for rows of X of ``n_inner`` values; complex and boolean ones are loaded singly."""
         limits = Thresholds.of(device)
         group = 1 if device.lanes_are_loops else 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
         items = vector_items(device, arithmetic.result)
@@ -166,7 +166,7 @@ class SampledByTeams(Sampled):
 
     @classmethod
     def of(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
-        """Return the record of SDDMM's kernel by teams of lanes, for rows of ``n_inner`` values; None if vectors do not fit these."""
+        """Return the record of SDDMM's kernel by teams of lanes, for rows of ``n_inner`` values; None if vectors do not fit."""
         usual = Sampled.legal(device, arithmetic, n_inner, "aligned")
         if usual.loads == "single" or n_inner % usual.items or not n_inner:
             return None

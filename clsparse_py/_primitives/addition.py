@@ -60,7 +60,7 @@ class Addition(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of a kernel's name that tells the fields that its record's class adds to this base, such as ``n15_``."""
+        """The part of a kernel's name for the fields that a record's class adds to this base, such as ``n15_``; "" for none."""
         return ""
 
     @property
@@ -143,7 +143,7 @@ class Tiles(Addition):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the work-group's size, ``items`` and ``inclusive``."""
+        """Return the template's arguments: the work-group's size, a work-item's entries, and whether the scan is inclusive."""
         return {**super().arguments(), "items": self.items, "inclusive": self.inclusive}
 
 

@@ -85,7 +85,7 @@ class MergeTiles(OfElements):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `OfElements`, a work-item's items, and the use of local memory."""
+        """Return the template's arguments by name: those of `OfElements`, a work-item's elements, and sizes in local memory."""
         wide = self.staged and self.elements.value_bytes == 16
         return {
             **OfElements.arguments(self),

@@ -115,7 +115,7 @@ class OfPath(OfStructure):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the kernel's record of parameters for a smaller work-group, a power of two; None if too small for a tile."""
+        """Return the kernel's record for at most ``work_group`` work-items, a power of two; None if these are fewer than 4."""
         return replace(self, work_group=_power_of_two(work_group)) if work_group >= _LEAST else None
 
     @override
@@ -133,7 +133,7 @@ def has_few_rows(n_rows: int) -> bool:
 
 
 def fit_path_shape(device: Device, work_group: int, items: int, own_bytes: int = 0) -> tuple[int, int]:
-    """Return the work-group, and the rows and entries to a work-item, for tiles of the merge path: the nearest legal numbers.
+    """Return the legal work-group size, and rows and entries to a work-item, nearest to the given, for tiles of the merge path.
 
     A tile takes at most half of the local memory; ``own_bytes`` of it are the kernel's own for each row or entry.
     """

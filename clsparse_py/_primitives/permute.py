@@ -60,7 +60,7 @@ ADD_AT = declare_loop(
 )
 
 
-#: The kernel that adds booleans, by or, to the entries of an array at different positions.
+#: The kernel that combines booleans by logical or with an array's entries: ``out[positions[k]] ||= values[k]``.
 ADD_BOOLEANS = declare_loop(
     "primitives/add_at:booleans",
     "out[positions[k]] = out[positions[k]] || values[k]; positions are different.",

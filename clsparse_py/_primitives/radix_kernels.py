@@ -31,7 +31,7 @@ __all__ = [
 EXCHANGED = 1 << 15
 #: Prefetch distance of a radix sort on CPU devices: how many entries ahead of the moved entry targets are prefetched.
 AHEAD = 48
-#: Digit counts, of adjacent tiles, that a work-item of the kernel `RadixStarts` adds up at a time.
+#: Number of adjacent tiles' digit counts that a work-item of the kernel `RadixStarts` adds up at a time.
 _COUNTS = 4
 
 
@@ -98,7 +98,7 @@ class RadixCount(_OfPositions):
 
     @override
     def arguments(self) -> dict[str, object]:
-        """Return the template's arguments by name: fields, the OpenCL type of a word, and the loads in flight."""
+        """Return the template's arguments by name: fields, the OpenCL type of a word, and the number of loads in flight."""
         return {**super().arguments(), "word": OPENCL_TYPES[self.word], "unroll": 8}
 
 
@@ -389,7 +389,7 @@ class RadixChunkScatter(_OfPositions):
 
     @override
     def arguments(self) -> dict[str, object]:
-        """Return the template's arguments by name: types, the source, which pass it is, and the prefetch distance in entries."""
+        """Return the template's arguments: types, sources of words and values, flags of the pass, and the prefetch distance."""
         return {
             "work_group": self.work_group,
             "word": OPENCL_TYPES[self.word],
@@ -405,7 +405,7 @@ class RadixChunkScatter(_OfPositions):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "", "highest", "listed" and "words"."""
+        """Yield example records by source of words: rows (""; "highest" for the highest digit), "listed" rows, "words"."""
         types, value_bytes = 3 * (arithmetic.index,), arithmetic.result.itemsize
         rows = cls(1, *types, source="rows", last=True, value_bytes=value_bytes, positions=False, pointers=False, far=True)
         yield "", rows

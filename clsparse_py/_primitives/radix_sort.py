@@ -200,7 +200,7 @@ _starts = functools.lru_cache(maxsize=256)(RadixStarts)
 
 
 def _tiles_per_group(device: Device, tiles: int, bits: int) -> int:
-    """Return the number of adjacent tiles whose digits one work-group counts: counters fit its memory, work-groups are enough."""
+    """Return how many adjacent tiles' digits a work-group counts: 1 to 8, as local memory and 4 work-groups to a core allow."""
     sizes = (size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)
     return device.fitting(sizes, lambda size: 4 * size << bits, RESERVED)
 

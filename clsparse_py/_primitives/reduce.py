@@ -110,7 +110,7 @@ def _build_counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int 
 def _enqueue_counts(
     chain: Chain, keys: cl_array.Array, sums: cl_array.Array, dtype: np.dtype[Any], n: int, work_group: int | None
 ) -> None:
-    """Enqueue the counts of runs of equal adjacent keys in each piece (tile or chunk) of ``n`` keys, to the array ``sums``."""
+    """Enqueue the counts of runs of equal adjacent keys in each chunk of ``n`` keys (CPUs), or a scan of tiles' counts (GPUs)."""
     counting = _build_counting(chain, dtype, n, work_group)
     if isinstance(counting.record, ScanChunks):
         chain.launch(counting.built[0], counting.groups, *counting.numbers, keys, sums)

@@ -176,7 +176,7 @@ class ScanTiles(Tiles, OfEntries):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `Tiles` and `OfEntries`, and the scan's modes."""
+        """Return the template's arguments: those of `Tiles` and `OfEntries`; whether earlier sums are read, added, by key."""
         return {**super().arguments(), "carried": self.carried, "by_key": self.by_key, "adds": self.adds}
 
     @classmethod
@@ -239,7 +239,7 @@ def count_chunks(device: Device, n: int) -> int:
 
 
 def choose_summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
-    """Return the size of the tiles whose sums a scan to ``n_target`` results takes if the caller has them; 0 if it takes none."""
+    """Return the entries of a tile if a scan to ``n_target`` results can take tiles' sums from its caller, 0 if it cannot."""
     if device.lanes_are_loops or n_target <= Thresholds.of(device).max_one_tile:
         return 0
     record = legal_tiles(device, name_of(source), name_of(target), False, None)

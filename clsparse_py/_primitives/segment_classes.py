@@ -32,7 +32,7 @@ __all__ = [
     "inspect_segments",
 ]
 
-#: Names of the totals that a segmented sort counts beside segments by length class, if sorted runs are given (True) or not.
+#: Names of the totals that are counted beside segments of each length class: True for a merge of given runs, False for a sort.
 _TOTALS = {
     True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
     False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),

@@ -203,7 +203,7 @@ class SegmentSums(OfSegments):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the work-group's size, ``whole``, items, step, lanes and unrolling."""
+        """Return the template's arguments: work-group size, whether segments are whole, a part's weight, lanes and unrolling."""
         sizes = {"whole": self.whole, "items": self.items, "step": self.step, "lanes": self.lanes, "unroll": self.unroll}
         return {**super().arguments(), **sizes}
 
@@ -316,7 +316,7 @@ def enqueue_segmented_sum(
     operation: str = "plus",
     longest: int | None = None,
 ) -> None:
-    """Enqueue the sum of the values of each segment.
+    """Enqueue the sum (or another reduction, ``operation``) of the values of each segment.
 
     Parameters
     ----------

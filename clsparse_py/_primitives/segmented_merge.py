@@ -39,7 +39,7 @@ Algorithm = Literal["serial", "simple", "balanced"]
 #: The algorithms of segmented merge, in the order of the paper that describes segmented merge.
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
-#: Merge rounds that take as long as sorting a tile. CPU devices sort no tiles: a round of sorting takes as long as a merge round.
+#: Number of merge rounds that take as long as a work-group's sort of a tile; CPU devices never sort given runs anew.
 SORT_ROUNDS = 2
 
 

@@ -15,9 +15,9 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "primitives"
 
-    #: On CPU devices, smallest chunk of a scan.
+    #: Least entries of a chunk of a scan on CPU devices.
     min_scan_chunk: int = number(1 << 14, "entries", least=1)
-    #: On CPU devices, chunks of a scan to a core.
+    #: Most chunks of a scan per core of a CPU device.
     scan_chunks_per_core: int = number(2, "chunks", least=1)
     #: Most earlier tiles to a work-item if a work-group of a scan adds up the tiles before its own, which saves a launch.
     few_tiles: int = number(4, "tiles", least=1)
@@ -27,17 +27,17 @@ class Thresholds(thresholds.Thresholds):
     max_one_tile: int = number(7680, "entries")
     #: Work-items of the single work-group that scans up to `max_one_tile` entries.
     one_tile_group: int = number(512, "work-items", least=1)
-    #: Largest digit of a radix sort: counters of a work-group stay in local memory, and counters of a chunk near a core's cache.
+    #: Most bits of a radix sort's digit: a work-group's counters stay in local memory, a chunk's in or near a core's cache.
     digit_bits: int = number(11, "bits", on_cores=22, least=1, most=22)
-    #: Smallest digit of a radix sort by chunks that prefetches: a cache line of each digit exceeds a core's nearest cache.
+    #: Least bits of a digit for which a radix sort by chunks prefetches: a cache line to a digit exceeds a core's nearest cache.
     far_bits: int = number(10, "bits")
-    #: Work-group that scans the counts of a digit.
+    #: Work-items of the work-group that scans the counts of a digit.
     starts_group: int = number(128, "work-items", least=1)
     #: Most entries of a segmented sort for which a blocking read takes less time than waiting for an event.
     max_read_at_once: int = number(1 << 17, "entries")
-    #: Work-group that scans segments.
+    #: Work-items of a work-group that scans segments.
     scanning_group: int = number(256, "work-items", least=1)
-    #: Work-group that sums segments, or adds the partial sums of one.
+    #: Work-items of a work-group that sums segments, or adds the partial sums of one segment.
     summing_group: int = number(128, "work-items", least=1)
-    #: Most entries of the longest segment to a lane if a work-group takes whole segments.
+    #: Most entries of the longest segment, divided by the lanes that sum it, for which work-groups take whole segments.
     few_rounds: int = number(16, "entries")

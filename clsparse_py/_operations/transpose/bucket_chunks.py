@@ -30,7 +30,7 @@ __all__ = ["BucketFinish", "Nearness", "enqueue_bucket_chunks", "enqueue_nearnes
 
 #: Default number of bits of the number of a bucket, a range of adjacent columns, in a transposition on CPU devices.
 BITS = 8
-#: Greatest number of bits of a column within its bucket, a range of adjacent columns.
+#: Most bits of a column's number within its bucket, a range of adjacent columns.
 MAX_LOW = 12
 
 
@@ -51,7 +51,7 @@ class Nearness(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, and the number of samples, the window and the distance of near columns."""
+        """Return the template's arguments: fields, numbers of samples and of entries compared, distance of near columns."""
         return {**super().arguments(), "samples": self.SAMPLES, "window": self.WINDOW, "distance": self.DISTANCE}
 
 
@@ -84,7 +84,7 @@ class BucketFinish(Moving):
 
 
 def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
-    """Return whether to transpose by buckets of columns, not a counting sort by column; the first answer waits for a sample."""
+    """Return whether to transpose by buckets, not a counting sort of columns; a structure's first answer waits for a sample."""
     device, n, limits = chain.device, A.nnz, Thresholds.of(chain.device)
     large = n * (A.indices.dtype.itemsize + value_bytes) >= limits.min_bucket_bytes and A.shape[1] >= limits.min_bucket_columns
     if device.is_plain or not (device.lanes_are_loops and device.compute_units <= limits.max_bucket_cores and large):

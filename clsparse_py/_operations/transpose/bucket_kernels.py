@@ -22,11 +22,11 @@ _LINE = 128
 _UNROLL = 8
 #: Number of loads of row pointers that a work-item of the transposition's bucket kernels has in flight at a time.
 _ROW_UNROLL = 4
-#: Least number of parts, ranges of entries, of a bucket of columns that one work-group counts by column: a run of parts.
+#: Least number of parts (ranges of entries of a bucket of columns) in a run, which one work-group counts by column.
 RUN = 8
-#: Greatest number of work-groups that count the entries of a bucket of columns by column, each in a run of parts.
+#: Most runs of parts of a bucket of columns; each run's work-group counts the run's entries by column.
 _MAX_RUNS = 64
-#: Greatest number of parts of a bucket of columns for which each part's work-group counts all entries of the bucket by column.
+#: Most parts of a bucket of columns for which each part's work-group counts the whole bucket by column; else runs are counted.
 ALONE = 3
 #: Number of adjacent buckets whose counts a work-group of the kernel bucket_starts scans, to read whole memory sectors.
 _ADJACENT = 16
@@ -83,7 +83,7 @@ class BucketStarts(_OfDigits):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `_OfDigits`, and the columns and segments of a work-group."""
+        """Return the template's arguments: those of `_OfDigits`, a work-group's buckets, segments of a bucket's counts."""
         return {**super().arguments(), "columns": self.columns, "segments": self.work_group // self.columns}
 
 
@@ -159,12 +159,12 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def _marks(self) -> int:
-        """Bytes of local memory in which a bucket kernel marks the entries at which rows begin."""
+        """Bytes of local memory in which a bucket kernel marks the entries at which rows begin: 0 if it marks none."""
         return 0
 
     @property
     def _sizes(self) -> tuple[int, ...]:
-        """Bytes of an entry's word (column and row packed), of its index and of its value, which a work-group exchanges."""
+        """Bytes of what work-items exchange of an entry: its word (column and row packed), its index, its value or position."""
         index = np.dtype(self.index).itemsize
         return 8 if self.word == "ulong" else 4, index, self.value_bytes or index
 
@@ -189,7 +189,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def legal(self) -> bool:
-        """Whether a bucket kernel's parameters can run: counts fit 16 bits, sums a work-group, and entries divide into parts."""
+        """Whether a bucket kernel can run: counts fit 16 bits, parts divide entries; if ``small``, buckets fit a work-group."""
         adds_up = not self.small or self.work_group >= 1 << self.bits
         return (
             adds_up
@@ -253,7 +253,7 @@ class BucketMove(_Ranking):
     @property
     @override
     def record(self) -> bool:
-        """Whether an entry's word (column and row) and value are packed into 64 bits; never in the last step, without words."""
+        """Whether an entry's word (column and row) and value are packed into 64 bits; never if buckets are columns (``last``)."""
         return super().record and not self.last
 
     @property
@@ -264,7 +264,7 @@ class BucketMove(_Ranking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `_Ranking`, whether positions are moved, and how rows are read."""
+        """Return the template's arguments: those of `_Ranking`, whether positions are moved, loads in flight, type of rows."""
         return {
             **super().arguments(),
             "positions": not self.value_bytes,
@@ -281,6 +281,6 @@ class BucketOrder(_Ranking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `_Ranking`, the parts of rows, and whether teams may skip the ranking."""
+        """Return the template's arguments: those of `_Ranking`, parts of rows, whether a team without entries skips ranking."""
         # A team of lanes (a sub-group) without entries skips the ranking of entries if lanes exchange without barriers.
         return {**super().arguments(), "row_parts": self.parts(self._sizes[1]), "apart": self.skips and self.match_width == 32}

@@ -93,7 +93,7 @@ def _count_bits(n: int) -> int:
 
 
 def _choose_bucket_bits(column_bits: int, moderate: int) -> int:
-    """Return the bits of a bucket's number: half of a column's bits, as entries of few buckets leave a tile in longer runs."""
+    """Return the bits of a bucket's number: all of a column's bits if ``moderate`` or fewer, else half of them or more."""
     if column_bits <= moderate:
         return column_bits
     bits_within = moderate if column_bits <= 2 * moderate else MAX_BITS

@@ -23,7 +23,8 @@ STRATEGIES = (
     "binned",
 )
 
-#: Greatest limits of a strategy's methods of transposition: of `gather` in sampled entries, of `atomics` in a row's entries.
+#: Greatest number that a label may give a method of transposition as its limit: `gather`'s is the least number of 1024 sampled
+#: entries that must match, `atomics`' is the most entries of a row of the transposed.
 _MAX_LIMITS = {"gather": 1024, "atomics": labels.MOST}
 
 
@@ -43,7 +44,7 @@ class Thresholds(thresholds.Thresholds):
     max_near_samples: int = number(127, "entries")
     #: Ranges of buckets per core of a CPU, each scanned by a work-item.
     ranges_per_core: int = number(4, "ranges", least=1)
-    #: Bits of the largest digit (bucket or column within one) for which the largest tiles of entries fit local memory.
+    #: Most bits of a digit (of a bucket, or of a column within one) for which the largest tiles of entries fit local memory.
     moderate_bits: int = number(10, "bits", least=1, most=11)
     #: Most entries for which buckets have `few_entries_bits`: launches take longer than repeated sums of counts.
     max_few_entries: int = number(3 << 18, "entries")

@@ -168,24 +168,24 @@ class AtOnce(Moving):
     @property
     @override
     def lane_width(self) -> int:
-        """The width of the exchange between lanes, by the device's portability; 1 if a work-item works alone."""
+        """Number of lanes that exchange values without local memory; 1 if the work-group has one work-item."""
         return 1 if self.work_group == 1 else self.portability.lane_width
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, ``positions``, and the first step of the search for a row."""
+        """Return the template's arguments: fields, whether positions are moved, and the first step of the search for a row."""
         return {**super().arguments(), "positions": not self.value_bytes, "first_step": 1 << (self.places - 1).bit_length()}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "positions"."""
+        """Yield example records of the kernel that moves values, "", and that moves "positions" of entries."""
         yield "", cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize)
         yield "positions", cls.legal(device, arithmetic.index, 0)
 
 
 def fit_tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int = 4) -> tuple[int, int]:
-    """Return the nearest legal work-group size, and number of entries to a work-item, of a transposition's tile of entries.
+    """Return the legal work-group size and entries to a work-item, nearest to the given ones, of a transposition's tile.
 
     A tile takes at most a quarter of the device's local memory: ``entry_bytes`` for each entry and one more.
     """

@@ -54,7 +54,7 @@ __all__ = [
     "gather",
 ]
 
-#: Entries of the longest row of the transposed that `atomics` sorts by comparing all pairs of entries.
+#: Most entries of a row of the transposed that `atomics` sorts by comparing all pairs of the row's entries.
 SHORT = 256
 #: Reason why the transposition's method `gather` does not take a matrix whose format is not canonical.
 NOT_CANONICAL = "its rows are not sorted, or hold duplicates"

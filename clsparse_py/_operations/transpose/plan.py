@@ -53,7 +53,7 @@ _WHY_NOT = {
     "atomics": "takes any matrix, but its writes are scattered, and entries of a column wait for each other",
 }
 
-#: Least number of 1024 sampled entries with mirror images as first guessed, for CPU devices to try `gather` by default.
+#: Least number of 1024 sampled entries whose mirror images stand where first guessed, if CPU devices take `gather` by default.
 _MIN_GUESSED = 900
 
 
@@ -251,7 +251,7 @@ def _enqueue_small(built: Built, n_rows: int, n_columns: int, nnz: int, chain: C
 
 
 def _transposed_structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> Structure:
-    """Return the structure of the transposed of A: A's own if the pattern is symmetric."""
+    """Return the structure of the transposed of A from its arrays: A's own structure if ``indices`` are A's."""
     own = A.structure
     if indices is own.indices:
         return own
