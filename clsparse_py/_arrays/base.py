@@ -73,7 +73,7 @@ def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
 
 
 def combine_with_scipy(name: str, A: SparseArray, other: Any) -> Any:
-    """Return ``other + A`` for ``name`` ``__radd__``, or another operator, for SciPy's ``other``: in its format, but for dia."""
+    """Return the result of A's reflected operator ``name`` (``__radd__``) for SciPy's ``other``: in its format, but for dia."""
     if name == "__rmul__" and isinstance(other, scipy.sparse.spmatrix):
         name = "__rmatmul__"  # `*` of SciPy's matrices is the product of matrices
     if name == "__radd__" and other.format == "dia":
@@ -103,7 +103,7 @@ def dense_operand_of(other: Any) -> Any:
 
 
 def cast_target(current: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
-    """Return the NumPy dtype that `astype` converts values to: the supported dtype that the argument ``dtype`` names.
+    """Return the NumPy dtype that `astype` converts values to, named by ``dtype``; a TypeError if ``casting`` forbids it.
 
     Raises
     ------
@@ -259,7 +259,7 @@ class SparseArray(InPlace, Sparse):
         """Return the array in COO form."""
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:  # noqa: A002 - SciPy's name for it
-        """Return the array in the format ``format``, itself (a copy if ``copy``) if it has that format or ``format`` is None.
+        """Return the array in the format ``format``; if it has that format or ``format`` is None, the array itself or a ``copy``.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class SparseArray(InPlace, Sparse):
         return convert(copy=copy)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> coo_array | Self:
-        """Return the entries as a `coo_array` of another shape of equal size; for the same shape, the array (a copy if ``copy``).
+        """Return the entries as a `coo_array` of another shape of equal size; for the same shape, the array itself or a ``copy``.
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class SparseArray(InPlace, Sparse):
     def toarray(self, *, out: cl_array.Array) -> cl_array.Array: ...
 
     def toarray(self, order: Any = None, out: Any = None) -> Any:
-        """Return the sparse array as a dense one, NumPy's or in the device array ``out``; duplicates are summed.
+        """Return the sparse array as a dense one: a new NumPy array, or ``out``, NumPy's or the device's; duplicates are summed.
 
         Parameters
         ----------

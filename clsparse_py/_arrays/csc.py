@@ -248,7 +248,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         self._t.check_format(full_check)
 
     def sorted_indices(self) -> Self:
-        """Return a copy of the matrix with the rows of each column in ascending order."""
+        """Return a copy of the matrix with the row indices of each column in ascending order."""
         return self.over(self._t.sorted_indices())
 
     @override
@@ -291,7 +291,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def tocoo(self, copy: bool = True) -> coo_array:
-        """Return the matrix in COO form, in the order of its entries; without ``copy`` over its arrays."""
+        """Return the matrix in COO form, in the order of its entries; without ``copy``, over the same arrays."""
         return self._t.tocoo(copy=copy).T
 
     @override
@@ -343,7 +343,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return an elementwise operation's result: the transposed matrix does it in CSR form, or A's CSR form if row-wise."""
+        """Return an elementwise operation's result, by the transposed matrix in CSR form; if rows are broadcast, by A's."""
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
         if name not in _PRODUCTS and arguments and is_sparse(arguments[0]) and arguments[0].ndim == 1:

@@ -225,7 +225,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         return transposed
 
     def transpose(self, axes: Any = None, copy: bool = False) -> csc_array:
-        """Return the transposed matrix, as SciPy's method does.
+        """Return the transposed matrix as a `csc_array`, over the same arrays or, with ``copy``, with arrays of its own.
 
         Parameters
         ----------

@@ -76,7 +76,7 @@ def by_scipy(
     queue: cl.CommandQueue | None = None,
     **named: Any,
 ) -> Any:
-    """Return the result of a SciPy function on host copies; sparse results, and dense results of device arrays, are copied back.
+    """Return the result of a SciPy function on host copies; sparse results go back, dense ones if a dense operand came.
 
     Parameters
     ----------

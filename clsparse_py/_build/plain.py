@@ -28,7 +28,9 @@ __all__ = ["are_plain", "door", "plain_kernels", "plainly"]
 
 _log = logging.getLogger(__name__)
 
+#: Parameters of a function that `door` decorates, for type checkers.
 P = ParamSpec("P")
+#: Type of the result of a function that `door` decorates, for type checkers.
 T = TypeVar("T")
 
 
@@ -70,7 +72,7 @@ def plainly(device: Device) -> Device:
 
 
 def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator: after a kernel's refusal a function runs by plain kernels and, if one is refused, as ``instead``."""
+    """Return a decorator: if a function's kernel is refused, it runs by plain kernels; if one of these is, ``instead`` runs."""
 
     def decorate(run: Callable[P, T]) -> Callable[P, T]:
         """Return a function that falls back to plain kernels if a kernel is refused, then to ``instead``."""

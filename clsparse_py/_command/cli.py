@@ -36,6 +36,7 @@ from clsparse_py._precision.semiring import SEMIRINGS
 from clsparse_py._tuner import listing
 from clsparse_py._tuner.tunable import tunables
 
+#: Type of the result of a timed operation, for type checkers.
 T = TypeVar("T")
 
 __all__ = ["add_tune_options", "find_device", "main", "parser"]

@@ -104,7 +104,7 @@ class Measurement(NamedTuple):
 
     @property
     def right(self) -> bool:
-        """Whether each result of an operation on the matrix is SciPy's up to rounding; failed operations have none."""
+        """Whether each result of an operation on the matrix is SciPy's up to rounding; failed operations do not count."""
         return all(outcome.right for outcome in self.outcomes.values() if isinstance(outcome, Result))
 
 
@@ -212,7 +212,7 @@ _OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | No
 
 
 def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *, calls: int = 1) -> float:
-    """Return the median seconds of a call, over batches of ``calls`` calls: at least 3, up to `EFFORT`'s limits."""
+    """Return the median seconds of a call, over at least 3 batches of ``calls`` calls, and more within `EFFORT`'s limits."""
     times: list[float] = []
     while len(times) < 3 or (len(times) < EFFORT.repeats and sum(times) < EFFORT.seconds):
         began = time.perf_counter()

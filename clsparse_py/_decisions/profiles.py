@@ -64,6 +64,7 @@ _DEFAULT = "generic-gpu"
 #: Most characters of a line in a profile's file: a JSON value that needs more is written member by member.
 _WIDTH = 130
 
+#: Type of a label (name of a configuration in a profile) once an operation has parsed it, for type checkers.
 T = TypeVar("T")
 
 

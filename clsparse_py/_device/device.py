@@ -346,7 +346,7 @@ _refusing: dict[cl.Device, str] = {}
 
 @functools.cache
 def _choose(named: str | None) -> tuple[cl.Context, cl.CommandQueue]:
-    """Return the queue of the default device, and its context (quirk 9)."""
+    """Return a context (quirk 9) and queue of the default device; ``named``, PYOPENCL_CTX's value, is the cache's key."""
     while True:
         device = choose_device()
         if device in _refusing:

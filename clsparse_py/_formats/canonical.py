@@ -205,7 +205,7 @@ def _keep_marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: 
 
 
 def _scan_marks(chain: Chain, marks: cl_array.Array, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, int]:
-    """Return, for each of a matrix's n entries and the end, the number of marked entries before; and the number of all marked."""
+    """Return the number of marked entries before each of a matrix's n entries and before their end; and the number of all."""
     positions = chain.scratch(n + 1, index)
     enqueue_scan(chain, marks, positions, n, kind="pointers")
     return positions, int(chain.read(positions, 1, n)[0])

@@ -62,7 +62,7 @@ def require_integer(name: str, value: Any, least: int | None = None) -> int:
 
 
 def require_vertex(name: str, vertex: Any, n: int) -> int:
-    """Return the number of a vertex of a graph, checked to be an integer of 0 or more and below n, the number of vertices.
+    """Return the number of a vertex of a graph, checked to be an integer from 0 to n - 1, n being the number of vertices.
 
     Raises
     ------

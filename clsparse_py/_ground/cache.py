@@ -33,6 +33,7 @@ _DIGEST = hashlib.sha256().digest_size
 #: User id of the system's administrator.
 _ROOT = 0
 
+#: Type of a parsed cache entry, for type checkers.
 T = TypeVar("T")
 
 

@@ -24,7 +24,9 @@ __all__ = [
     "warn_of_fallback",
 ]
 
+#: Parameters of a function that `runs_on_host` decorates, for type checkers.
 P = ParamSpec("P")
+#: Type of the result of a function that `runs_on_host` decorates, for type checkers.
 T = TypeVar("T")
 
 #: Path of the folder of the package clsparse_py, with a separator at the end.

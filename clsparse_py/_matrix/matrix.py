@@ -196,7 +196,7 @@ class Matrix:
         return cls.assembled(other._structure, other._data)
 
     def with_values(self, values: cl_array.Array) -> Self:
-        """Return a matrix of this structure and other values, in the order of the entries, which are not copied.
+        """Return a matrix of this structure and other values, in the order of the entries; the values are not copied.
 
         Facts and plans are shared. A structure is never changed in place: values that were computed of this matrix fit it as
         long as the indices of the matrix were not replaced in between.
@@ -329,7 +329,7 @@ class Origin:
         self._matrix, self._indices = weakref.ref(A), weakref.ref(A.structure.indices)
 
     def check(self, name: str, values: object) -> None:
-        """Raise a ValueError if ``values`` are those of the matrix that was planned for, whose structure was since replaced."""
+        """Raise a ValueError if ``values`` are the planned matrix's, and the matrix's structure was replaced since."""
         A = self._matrix()
         if A is not None and values is A._data and A.structure.indices is not self._indices():
             raise ValueError(f"{name}: the matrix has other indices than were planned for, which its values now go with")

@@ -113,7 +113,7 @@ def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, s
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether alpha or beta fits a dtype: by kind and, if floating, size; a Python int in an integer dtype by size."""
+    """Return whether alpha or beta fits a dtype: by kind and, for floats, size; a Python int for integers by size alone."""
     if isinstance(value, int) and dtype.kind in "iu":
         return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
     if dtype.kind in "fc" and np.isfinite(value) and max(abs(np.real(value)), abs(np.imag(value))) > float(np.finfo(dtype).max):
@@ -160,7 +160,7 @@ def result_for(
     *,
     on_device: bool,
 ) -> Result:
-    """Return the destination of the result of ``A @ x``: ``out``, or a new array.
+    """Return the destination of the result of ``A @ x``: ``out`` or, if that is None, a new array.
 
     ``original`` is x as the caller gave it, and ``name`` what the caller calls it.
 

@@ -268,7 +268,7 @@ class Arithmetic:
 
     @property
     def vector_operations(self) -> tuple[str, str] | None:
-        """The semiring's addition and multiplication of OpenCL vectors ``a`` and ``b``, as expressions in OpenCL C.
+        """The semiring's addition and multiplication of OpenCL vectors ``a`` and ``b``, in OpenCL C; None if it has none.
 
         None if no such expressions are known: values have several types, T is no real number of 32 or 64 bits, or a user gave
         expressions of the semiring.

@@ -218,7 +218,7 @@ class DenseProduct:
         )  # fmt: skip
 
     def bound(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> Bound:
-        """Return the launches of a product with these arrays set as arguments; launches wait for no events, only in order."""
+        """Return the launches of a product with these arrays set; they wait for no events, and rely on the queue's order."""
         return self.recording.bound(queue, operands, self._numbers_of(operands, scale))
 
 

@@ -336,7 +336,7 @@ class Chain:
 
     @contextmanager
     def side_queue(self, is_wanted: bool = True) -> Iterator[Chain]:
-        """Yield a chain on a second queue, whose commands run beside this chain's in the block; unless wanted, this chain.
+        """Yield a chain on a second queue, whose commands run beside this chain's in the block; if not ``is_wanted``, this chain.
 
         They come after all earlier commands of this chain, whose later commands wait for them. If the second queue is not
         ``is_wanted``, the chain is this one.

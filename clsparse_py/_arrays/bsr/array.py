@@ -339,7 +339,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def tocsr(self, copy: bool = False) -> csr_array:
-        """Return the matrix in CSR form, zeros of blocks included; without ``copy``, 1 x 1 blocks share its arrays."""
+        """Return the matrix in CSR form, zeros of blocks included; without ``copy``, over the same arrays if blocks are 1 x 1."""
         self.require_valid()
         if self.blocksize == (1, 1):
             rows = csr_array.assembled(self._structure, flat(self.queue, self._data))
@@ -457,7 +457,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an elementwise operation: a `bsr_array`, if SciPy's result is one."""
+        """Return the result of an elementwise operation: a `bsr_array` if SciPy's result is one, else as of CSR."""
         if name in OF_VALUES or name in OF_SUMS or (name in BY_SCALAR and is_scalar(arguments[0])):
             return self._on_values(name, *arguments, **named)
         result = result_of(self._as_csr(), name, *arguments, **named)

@@ -49,7 +49,7 @@ def _group(chain: Chain) -> int:
 
 
 def _group_of_rows(chain: Chain) -> int:
-    """Return the work-group size of conversion kernels whose work-items take a block row each: 1 on CPU devices."""
+    """Return the work-group size of conversion kernels whose work-items take a block row each: 1 on CPUs, else `_group`'s."""
     return 1 if chain.device.lanes_are_loops else _group(chain)
 
 

@@ -144,7 +144,7 @@ class Product(_OfBlocks):
 
     @staticmethod
     def choose_slices(device: Device, rows: int, columns: int, mean: float) -> int:
-        """Return how many blocks a team (work-items of a block row) multiplies at a time, for rows of ``mean`` on average."""
+        """Return how many blocks a team (work-items of a block row) multiplies at a time, if rows have a mean of ``mean``."""
         slices, team = 1, Thresholds.of(device).team
         while 2 * slices <= mean and 2 * slices * rows * columns <= team:
             slices *= 2
@@ -152,7 +152,7 @@ class Product(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, slices: int) -> Product:
-        """Return the kernel parameters of the product ``A @ x`` on a GPU, for a size of blocks and a number of ``slices``."""
+        """Return the kernel parameters of ``A @ x`` on a GPU, for a size of blocks; a team takes ``slices`` blocks at a time."""
         team = rows * columns * slices
         group = max(min(128, device.max_work_group) // team, 1) * team
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, slices)
@@ -164,7 +164,7 @@ class Product(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record with as many teams (work-items of a block row) as a work-group of that size holds, or None."""
+        """Return the record with as many teams (of a block row each) as ``work_group`` work-items hold; None if not one."""
         team = self.rows * self.columns * self.slices
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
@@ -251,7 +251,7 @@ class Multiply(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record with as many teams (work-items of a block of B) as a work-group of that size holds, or None."""
+        """Return the record with as many teams (of a block of B each) as ``work_group`` work-items hold; None if not one."""
         team = self.rows * self.wide if self.lanes else 1
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 

@@ -177,7 +177,7 @@ def _pair_with_offsets(diagonals: Any, offsets: Any) -> tuple[list[Any], list[in
 
 
 def _length_of(j: int, values: Any, offset: int, rows: int, columns: int) -> int:
-    """Return a diagonal's length; raise a ValueError if it lies outside, or if there are fewer ``values``, but not just one."""
+    """Return a diagonal's length; raise a ValueError if the diagonal lies outside, or ``values`` are neither one nor enough."""
     length = min(rows + offset, columns - offset, rows, columns)
     if length < 0:
         raise ValueError(f"Offset {offset} (index {j}) out of bounds for shape ({rows}, {columns})")

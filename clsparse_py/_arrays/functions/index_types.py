@@ -18,7 +18,7 @@ __all__ = ["get_index_dtype", "safely_cast_index_arrays"]
 
 @door()
 def get_index_dtype(arrays: Any = (), maxval: Any = None, check_contents: bool = False) -> Any:
-    """Return the dtype of indices that the index arrays and the number ``maxval`` fit: int32 if they do, else int64.
+    """Return the dtype of indices for the given index arrays and the number ``maxval``: int32 if that is wide enough, else int64.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def _copy_for_scipy(array: Any, *, with_values: bool) -> Any:
 
 @door()
 def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = "") -> Any:
-    """Return the index arrays of a sparse array converted to ``idx_dtype``, itself if it has that; an error if values do not fit.
+    """Return the index arrays of a sparse array in the dtype ``idx_dtype``, uncopied if they have it; values must fit.
 
     Parameters
     ----------
