@@ -565,7 +565,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return an elementwise operation's result: in COO form if only stored values change or SciPy's is, else as of CSR."""
+        """Return an elementwise operation's result: in COO form if only stored values change or SciPy's is, else as for CSR."""
         of_values = name in OF_VALUES or (name in BY_SCALAR and is_scalar(arguments[0]))
         if not of_values and name not in OF_SUMS:
             is_dense_sum = name in ("__add__", "__radd__") and isinstance(arguments[0], (np.ndarray, cl_array.Array))

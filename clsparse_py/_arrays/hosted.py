@@ -76,7 +76,7 @@ def by_scipy(
     queue: cl.CommandQueue | None = None,
     **named: Any,
 ) -> Any:
-    """Return the result of a SciPy function on host copies; sparse results go back, dense ones if a dense operand came.
+    """Return the result of a SciPy function on host copies, copied back if sparse, or if dense and an operand is a device array.
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ class Launch:
         return kernel
 
     def put_back(self, kernels: Iterable[cl.Kernel], numbers: Numbers) -> None:
-        """Keep kernel objects for later calls of the launch; ``numbers`` are the numbers that were set on them last."""
+        """Keep kernel objects for later calls of the launch; the numbers among their arguments are ``numbers``."""
         self._idle.extend((kernel, numbers) for kernel in kernels)
 
 

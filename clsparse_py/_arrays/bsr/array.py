@@ -457,7 +457,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an elementwise operation: a `bsr_array` if SciPy's result is one, else as of CSR."""
+        """Return the result of an elementwise operation: a `bsr_array` if SciPy's result is one, else as for CSR."""
         if name in OF_VALUES or name in OF_SUMS or (name in BY_SCALAR and is_scalar(arguments[0])):
             return self._on_values(name, *arguments, **named)
         result = result_of(self._as_csr(), name, *arguments, **named)
