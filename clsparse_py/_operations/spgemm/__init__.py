@@ -261,7 +261,7 @@ def spgemm_plan(
 
 
 def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
-    """Return a plan of C = A @ B for any values, and C itself, in the time of C alone; the workspace may hold C uncounted."""
+    """Return a plan of C = A @ B for any values, and C for the present ones; C may at first take memory for all products."""
     request = Request(allow_upper_bound=True)
     A, B = _check(A, B, request)
     plan = SpgemmPlan(A, B, request, at_once=True)
@@ -269,7 +269,7 @@ def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], Matri
 
 
 def _check(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[MatrixT, Matrix]:
-    """Return A and B of a product ``A @ B`` after checks of both and of the request; ``sums``: addition needs an identity."""
+    """Return A and B of ``A @ B`` after checks of both and of the request; ``sums``: whether addition needs an identity."""
     A, B = check_operands(A, B, request.semiring)
     if request.semiring.is_given:
         # The module of users' semirings is loaded late, as few processes use it.

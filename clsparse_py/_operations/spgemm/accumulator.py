@@ -124,7 +124,7 @@ class Rows(NamedTuple):
 
     @property
     def where(self) -> tuple[Any, ...]:
-        """Number of rows of C to make and, if listed, the row numbers: the arguments ``SPGEMM_ROWS`` in cl/spgemm_rows.cl."""
+        """The arguments ``SPGEMM_ROWS`` of kernels (cl/spgemm_rows.cl): number of rows and, if listed, first place and list."""
         return (np.uint64(self.n),) if self.listed is None else (np.uint64(self.n), np.uint64(self.first), self.listed)
 
 

@@ -20,7 +20,8 @@ from clsparse_py._run.recording import run
 
 __all__ = ["Analysed", "Work", "analyse"]
 
-#: Entries of a row of A to a lane (work-item), above which a whole work-group of the analysis kernel counts the row's products.
+#: Most entries of a row of A to each lane (work-item) of a team that counts the row's products; the products of a longer row are
+#: counted by a whole work-group.
 _MIN_LONG_PER_LANE = 32
 #: Number that stands for a missing limit of a bin (class of rows) in the analysis kernel: the largest of 32 bits.
 _NO_LIMIT = (1 << 32) - 1
@@ -100,7 +101,7 @@ def _choose_record(device: Device, index: str, lanes: int, work_group: int | Non
 
 
 def _encode_bins(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
-    """Return the analysis kernel's arguments: limits of bins (classes of rows), how many bins, how many before a limit of spans.
+    """Return the analysis kernel's arguments: limits of bins (classes of rows), how many bins, how many before one limits spans.
 
     The limits are on the host if memory ``is_counted``.
     """

@@ -72,7 +72,7 @@ def check_limits(memory_limit: Any, max_nnz: Any) -> None:
 
 
 def require_at_most(nnz: int, max_nnz: int | None) -> None:
-    """Refuse a product of more than ``max_nnz`` entries; None: no limit."""
+    """Raise a ValueError if a product has more than ``max_nnz`` entries; None is no limit."""
     if max_nnz is not None and nnz > max_nnz:
         raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")
 

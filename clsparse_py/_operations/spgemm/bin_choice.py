@@ -122,7 +122,8 @@ _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
 }
 #: Names of all features of a product and of a bin (class of rows) that a profile's decision trees may compare.
 NAMES = (*Features((1, 1, 1), (1, 1)).by_name(), *_OF_WORK, *_OF_BIN)
-#: Zero for each feature's name that a profile's decision trees for bins (classes of rows) may use: features to check trees with.
+#: Features with which a profile's decision trees for bins (classes of rows) are checked: each name that a tree may use, with the
+#: value 0.
 _KNOWN = dict.fromkeys(NAMES, 0.0)
 
 
@@ -134,7 +135,7 @@ def choose(
     budget: Budget,
     choices: Mapping[int, Choice] | None = None,
 ) -> tuple[list[Bin], list[profiles.Ruling[Choice]]]:
-    """Return a product's bins (classes of rows) with final accumulators, and the profile's rulings against the strategy's ones.
+    """Return a product's bins (classes of rows) with final accumulators, and the profile's rulings by which they changed.
 
     Parameters
     ----------
@@ -190,7 +191,7 @@ def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, 
 
 
 def _candidates(kind: Kind, bins: Sequence[Bin], method: str, n_columns: int, budget: Budget) -> Iterator[Bin]:
-    """Iterate over bins (classes of rows) with accumulators of one method: first the strategy's bins, then all of the method."""
+    """Iterate over bins (classes of rows) of one method that may take rows: those of the strategy, then all of the method."""
     yield from (bin_ for bin_ in bins if bin_.method == method)
     yield from bins_of_method(kind, method, n_columns, budget)
 

@@ -65,7 +65,7 @@ class CanonicalOperand:
         return indptr, indices, data
 
     def _canonical(self, A: Matrix) -> Matrix:
-        """Return a copy of a matrix in canonical format, and keep the positions of A's values in it."""
+        """Return a copy of a matrix in canonical format, and keep, for later values, where in A each value comes from."""
         queue, index = A.queue, A.indptr.dtype
         ones, numbers = number_entries(queue, _PURPOSE, A.nnz, index)
         self._positions, indices, indptr = numbers, A.indices, A.indptr

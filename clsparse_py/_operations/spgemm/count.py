@@ -116,7 +116,7 @@ def _empty_structure(operands: Operands, timer: Timer) -> Counted:
 
 
 def _count_by_speculation(operands: Operands, speculation: Speculation) -> Counted | None:
-    """Return the row pointers of C, counted by one merge kernel for all rows; None if rows do not suit the kernel."""
+    """Return the row pointers of C, counted by one merge kernel for all rows; None if rows or memory do not suit the kernel."""
     product = operands.product
     try:
         max_products = min(speculation.max_products or INT32_MAX, INT32_MAX)

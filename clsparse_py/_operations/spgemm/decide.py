@@ -120,7 +120,7 @@ def decide(kind: Kind, features: Features, request: Request, budget: Budget) -> 
 
 
 def is_uneven(thresholds: Thresholds, features: Features) -> bool:
-    """Return whether rows of A differ so much in length that several bins are likely to have rows."""
+    """Return whether rows of A differ so much in length that several bins likely have rows; False if lengths are unknown."""
     A = features.A
     return A is not None and A.longest is not None and A.longest * features.shape[0] > thresholds.min_listed_by_mean * A.nnz
 
@@ -171,7 +171,7 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
 
 
 def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
-    """Return the most entries of a row of A that one work-item merges; 0 if the longest takes too many comparisons."""
+    """Return the most entries of a row of A that one work-item merges; 0 if it compares too much and C does not compress."""
     if is_light(limits, longest, mean_row_of_b):
         return max_item_length(limits)
     return limits.max_item_length if near else 0
@@ -180,7 +180,7 @@ def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, 
 def _choose_speculation(
     kind: Kind, limits: Thresholds, longest: int, few_products: bool, by_item: float, max_lanes: int, mergeable: bool
 ) -> Speculation | None:
-    """Return the speculation (one merge kernel for all rows) for rows of A up to a length: a work-item or a team to a row.
+    """Return the speculation (one merge kernel, a work-item or a team to a row) for rows of A up to a length; None if none suits.
 
     Parameters
     ----------
@@ -223,13 +223,13 @@ def merge_all(accumulator: Merge) -> Bin:
 
 
 def small_product_bin(kind: Kind, thresholds: Thresholds, longest_row: int) -> Bin | None:
-    """Return the bin that makes all rows of a small product by one launch a phase; None if rows of A are long."""
+    """Return the bin that makes all rows of a small product by one launch a phase; None if a row of A is too long for it."""
     accumulator = small_product_merge(kind, thresholds, longest_row)
     return merge_all(accumulator) if accumulator else None
 
 
 def small_product_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:
-    """Return the merging accumulator that makes all rows of a small product; None if rows of A are long."""
+    """Return the merging accumulator that makes all rows of a small product; None if a row of A is too long for all of them."""
     shapes = merges(kind.device, kind.types, thresholds, registers=True)
     fitting = (
         shape for shape in shapes if shape.lanes <= thresholds.max_small_lanes and shape.items <= thresholds.max_small_items

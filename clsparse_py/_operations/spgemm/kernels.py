@@ -56,16 +56,17 @@ class Analysis(OfStructure):
     long: int
     portability: Portability
 
-    #: Most products of a row in the sample, whose distinct columns are counted: a power of two.
+    #: Most products of a row for the row to be in the sample, in which distinct columns are counted: a power of two.
     SAMPLED: ClassVar[int] = 512
-    #: Rows in the sample of a work-item that takes rows by itself.
+    #: Number of rows in the sample of a work-item that takes rows by itself.
     ROWS_OF_SAMPLE: ClassVar[int] = 4
-    #: Most bins, whose rows are counted in local memory.
+    #: Most bins that a product may have, as local memory counts the rows of each.
     MAX_BINS: ClassVar[int] = 128
 
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: lanes' exchange, positions of totals in the report, most bins, the base's prelude."""
         positions = [
             f"#define FOUND_{name.upper()} {position}" for position, name in enumerate((*AnalysisTotals._fields, "bins"))
         ]
@@ -79,12 +80,12 @@ class Analysis(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and the numbers of products and rows in a sample."""
+        """Return the template's arguments by name: the record's fields, most products of a sampled row, rows in a sample."""
         return {**super().arguments(), "sampled": self.SAMPLED, "rows_of_sample": self.ROWS_OF_SAMPLE}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest parameters of the analysis kernel for a work-group and a lane width; None if there are none."""
+        """Return the analysis kernel's nearest parameters for a work-group and a lane width; None if no work-item is left."""
         width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if self.lanes > 1 and work_group else 1
         # A work-group has whole sub-groups, as the lanes of a sub-group exchange values.
         group = work_group // width * width
@@ -119,6 +120,7 @@ class OfRows(OfStructure):
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: the base's prelude, and ``LISTED``, whether the kernel takes a list of rows."""
         return f"{super().prelude}\n#define LISTED {int(self.listed)}"
 
 
@@ -227,22 +229,24 @@ class OfProduct(Parameters):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: template, work-group and other parameters, phase and types."""
         return f"{self.template.replace('/', '_')}_{self.shape_name}_{self.types.name}"
 
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: the product's types, phase and semiring."""
         return self.types.prelude
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the work-group's size and other fields that are no types."""
+        """Return the template's arguments by name: the work-group's size and the record's own fields, without types."""
         return {"work_group": self.work_group, **self.own}
 
     @classmethod
     @override
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
-        """Return the fields that examples of a kernel have unless they give others: work-group, types and so on."""
+        """Return the fields that examples of a kernel have unless they give others: the base's, and types for equal dtypes."""
         return {**super().usual(device, arithmetic), "types": KernelTypes.of_same(arithmetic)}
 
 
@@ -261,11 +265,13 @@ class OfListed(OfProduct):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: template, parameters, types, and whether rows are listed."""
         return f"{super().name}{'_listed' if self.listed else ''}"
 
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: ``LISTED``, whether rows are listed, and the base's prelude."""
         return f"#define LISTED {int(self.listed)}\n{super().prelude}"
 
 
@@ -284,6 +290,7 @@ class OfLanes(OfProduct):
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: how lanes exchange values, and the base's prelude."""
         return f"{self.portability.defines}\n{super().prelude}"
 
 
@@ -311,7 +318,7 @@ class RowKernel(OfLanes, OfListed):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `OfProduct`, lanes and teams, and whether a phase is the kernel's."""
+        """Return the template's arguments: those of `OfProduct`, lanes, teams of a work-group, and a flag for each phase."""
         return {
             **super().arguments(),
             "lanes": self.lanes,

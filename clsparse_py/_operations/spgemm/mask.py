@@ -96,7 +96,7 @@ def counting_entries(M: Matrix, *, structural: bool) -> Matrix:
 
 
 def require_no_method(method: str, *, complement: bool) -> None:
-    """Refuse a named SpGEMM method for a product under a mask, which has a method of its own."""
+    """Raise a ValueError if a method is named for a product under a mask, which has its own unless ``complement`` is true."""
     if method != "auto" and not complement:
         raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
 
@@ -142,7 +142,7 @@ def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
 
 
 def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) -> None:
-    """Refuse to write values of dtype ``t`` into a matrix of dtype ``c`` by ``accum`` if "same_kind" does not cast them."""
+    """Refuse to write values of dtype ``t`` into dtype ``c`` if "same_kind" forbids it or ``accum`` takes no complex values."""
     common = c if accum is None else np.result_type(c, t)
     if not np.can_cast(common, c, "same_kind") or not np.can_cast(t, c, "same_kind"):
         raise TypeError(f"out: has dtype {c}, to which the product's {t} is not cast")

@@ -82,12 +82,14 @@ class Accumulate(OfStructure):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: phase, operator, dtypes of both matrices' values, index type and work-group size."""
         types = "" if self.phase == "rows" else f"_{self.operator}_{self.c}_{self.t}"
         return f"accumulate_{self.phase}{types}_{self.index}_wg{self.work_group}"
 
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: types of values, their conversions, and the operation that combines two values."""
         if self.phase == "rows":
             return super().prelude
         c, t = np.dtype(self.c), np.dtype(self.t)
@@ -228,7 +230,7 @@ class MaskedEntries(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``tile``, the number of entries that a work-item counts."""
+        """Return the template's arguments by name: the record's fields, and ``tile``, the entries that a work-item counts."""
         return {**super().arguments(), "tile": _TILE}
 
 
@@ -251,7 +253,7 @@ class Marked(NamedTuple):
 
 
 def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Marked:
-    """Return the positions of a matrix's marked entries, or of the others if fewer; ``marks``: a byte an entry. Waits."""
+    """Return the number of marked entries and their positions, or the others' if fewer; ``marks``: a byte to an entry. Waits."""
     n, n_tiles = marks.size, -(-marks.size // _TILE)
     chain = Chain(queue, marks)
     (counting, record), (listing, _) = (chain.build(_marked_record(chain, index, phase)) for phase in ("count", "list"))
@@ -269,7 +271,7 @@ def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[A
 
 
 def _marked_record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0) -> MaskedEntries:
-    """Return the parameters of the kernel that counts, lists or moves a matrix's marked entries, for one of these phases."""
+    """Return the parameters of the kernel that counts, lists or moves marked entries, or makes their row pointers, by phase."""
     return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
 
 

@@ -156,12 +156,14 @@ class MaskedTeam(_OfMask):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: whether values are counts, lanes, window, work-group size and arithmetic."""
         kind = "_counted" if self.counted else ""
         return f"spgemm_masked{kind}_x{self.lanes}_w{self.window}_wg{self.work_group}_{self.arithmetic.name}"
 
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: lanes' exchange, arithmetic, size and synchronisation of a team, and atomic counts."""
         sync = "none" if self.lanes == 1 else "ptx" if self.portability.match == "ptx" else "wave"
         lines = [
             self.portability.defines,
@@ -209,7 +211,7 @@ class MaskedTeam(_OfMask):
 
 
 def _synchronised_lanes(portability: Portability) -> int:
-    """Return the number of a device's lanes (neighbouring work-items) that synchronise without the rest of a work-group."""
+    """Return the number of neighbouring lanes (work-items) that a device synchronises without a whole work-group; 1 if none."""
     if portability.match == "ptx":
         return min(portability.lane_width, 32)
     return portability.lane_width if portability.lanes == "bpermute" else 1
@@ -238,11 +240,13 @@ class MaskedChunked(_OfMask):
     @property
     @override
     def name(self) -> str:
+        """The kernel's name: whether columns are found in a table of places or by search, and the arithmetic."""
         return f"spgemm_masked_chunked_{'places' if self.places else 'search'}_{self.arithmetic.name}"
 
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: macros of a device whose lanes exchange nothing, and the arithmetic."""
         return f"{Portability().defines}\n{self.arithmetic.prelude}"
 
     @override

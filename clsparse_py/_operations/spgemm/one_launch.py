@@ -42,12 +42,13 @@ class OneLaunch(OfLanes):
 
     words: int
 
-    #: Candidates for `words`, the room for a pattern of bits in local memory, the largest first.
+    #: Candidates for `words`, the number of 32-bit words of a pattern of bits in local memory, the largest first.
     WORDS: ClassVar[tuple[int, ...]] = (1024, 512)
     # The one-launch kernel makes an entry of C by a lookup in B for each entry of that row of A.
     # On two cores, one launch with 4,000 or 16,000 lookups a compute unit took half as long as symbolic and numeric phases.
     # On two cores, one launch with 27,000 lookups a compute unit took 1.1 to 1.6 times as long as symbolic and numeric phases.
-    #: Most lookups of entries of A to a compute unit.
+    #: Most lookups in B to a compute unit for a product to be made in one launch: one for each entry of C and entry of its row of
+    #: A.
     MAX_LOOKED_UP: ClassVar[int] = 1 << 14
     #: Work-items to a row of B while the pattern of C is built.
     LANES: ClassVar[int] = 8

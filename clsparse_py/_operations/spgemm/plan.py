@@ -90,7 +90,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     @property
     def indices(self) -> cl_array.Array:
-        """The columns of C, a device array. The first product makes them: if need be, a product of the planned values."""
+        """The columns of C, a device array. The first product makes them; without one, a product of planned values does."""
         if not self._has_columns:
             self()
         return self._indices
@@ -156,7 +156,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._steps = enqueue(chain, self._product._replace(a_data=left, b_data=right), self._steps, C, phase)
 
     def _count_to_list(self) -> ProductList | None:
-        """Count a call of the plan, and return the plan's list of intermediate products if calls were enough to have it made."""
+        """Count a call of the plan, and return the plan's list of intermediate products; None while it is not made."""
         upgrade = self._list
         if self._list_undecided or not (upgrade is None or upgrade.is_done):
             with self._first, counting(self._workspace):

@@ -87,7 +87,7 @@ class ListedProducts(OfProduct):
     items: int
     place: str
 
-    #: Parts of a tile's room; the last one is for the products of an entry that begins in the parts before.
+    #: Number of equal parts of a tile's room; the last one is for products of an entry of C that begins in the parts before.
     PARTS: ClassVar[int] = 8
 
     @property

@@ -70,6 +70,7 @@ class Former:
         self.product: RecordedProduct | None = None
 
 
+#: For each structure of B: the `Former` of each kind of request (arguments, dtypes, whether A is B).
 _Formers = weakref.WeakKeyDictionary[Structure, dict[Hashable, Former]]
 
 
@@ -80,7 +81,7 @@ def _arrays(A: Matrix) -> tuple[Any, Any, Any]:
 
 
 def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
-    """Return the `Former`, the count and record of earlier products of two structures; None if the product is not repeatable."""
+    """Return the `Former`, count and record of earlier products of two structures; None if commands cannot be repeated."""
     of_a, of_b = A.facts, B.facts
     if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical):
         return None

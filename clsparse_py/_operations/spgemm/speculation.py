@@ -41,7 +41,7 @@ class Speculated(NamedTuple):
 
 
 def speculate(operands: Operands, accumulator: Merge, max_products: int) -> Speculated | None:
-    """Count C's entries by one merge kernel without analysis; return row pointers and totals, None if a row does not suit. Waits.
+    """Count C's entries by one merge kernel without analysis; return row pointers and totals, None if rows do not suit it. Waits.
 
     Parameters
     ----------

@@ -35,13 +35,13 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "spgemm"
 
-    #: Most products of a small product, which is made by the fewest launches.
+    #: Most intermediate products for a product A @ B to count as small, and to be made by the fewest launches.
     max_small_products: int = number(1 << 15, "products", on_cores=1 << 16, evidence=_H100)
     #: Most work-items to a row of a small product.
     max_small_lanes: int = number(8, "work-items", on_cores=1, least=1, most=1 << 10, evidence=_H100)
     #: Most heads (current entries of rows of B) that a work-item merges in a small product.
     max_small_items: int = number(16, "heads", most=64, evidence=_H100)
-    #: Longest row of A, in entries, up to which one work-item merges each row, in the order of rows.
+    #: Greatest length of A's longest row, in entries, for one work-item to merge each row, in the order of rows.
     max_item_length: int = number(12, "entries", on_cores=0, most=64, evidence=_H100)
     #: Most products of a row that one work-item merges.
     max_item_products: int = number(1 << 10, "products", evidence=_H100)
@@ -53,25 +53,26 @@ class Thresholds(thresholds.Thresholds):
     max_speculative_length: int = number(512, "entries", on_cores=0, evidence=_H100)
     #: Longest row of A times all products, above which no speculation is worthwhile: the analysis is a small part of the whole.
     max_speculative_work: int = number(1 << 34, "products", evidence=_H100)
-    #: Longest row of A by the mean row, up to which rows count as uniform.
+    #: Greatest ratio of A's longest row to its mean row for rows to count as uniform.
     max_longest_by_mean: float = number(2.0, "mean rows", evidence=_H100)
-    #: Least share of A's entries in a column beside that of the entry before, from which on rows of C compress.
+    #: Least share of A's entries in a column beside that of the entry before, for rows of C to count as compressing.
     min_adjacent_share: float = number(0.25, "share of entries", evidence=_H100)
-    #: Least share of A's entries in a column beside that of the entry before, from which on rows of B are staged in local memory.
+    #: Least share of A's entries in a column beside that of the entry before, for rows of B to be staged in local memory.
     min_staged_share: float = number(0.25, "share of entries", on_cores=_NEVER, evidence=_H100)
-    #: Longest row of A by the mean row, above which rows are listed by bins (classes) while the host waits for the analysis.
+    #: Ratio of A's longest row to its mean row above which rows are listed by bins (classes) while the host waits for the
+    #: analysis.
     min_listed_by_mean: float = number(2.0, "mean rows", on_cores=_NEVER, evidence=_H100)
-    #: Least products to an entry of C, from which on rows stay merged after a speculation.
+    #: Least products to an entry of C for rows to stay merged after a speculation.
     min_merged_compression: float = number(3.0, "products to an entry of C", evidence=_H100)
-    #: Least rows of a bin (class of rows) that is not joined with the next bin of its method, as a launch takes longer.
+    #: Number of rows below which a bin (class of rows) is joined with the next bin of its method, as a launch takes longer.
     max_joined_rows: int = number(1 << 10, "rows", evidence=_H100)
-    #: Most places without products that are sorted in vain if the rows of a sorting bin go to the next bin.
+    #: Most places without products, sorted in vain, for a sorting bin to be joined with the next bin of its method.
     max_joined_places: int = number(1 << 21, "places", evidence=_H100)
-    #: Most long rows to a compute unit, a work-group each, that leave room for other rows on a side queue.
+    #: Most long rows, a work-group each, to a compute unit for these rows to run on a side queue beside others.
     max_side_groups: float = number(4.0, "work-groups to a compute unit", on_cores=0.0, evidence=_H100)
-    #: Most products to an entry of C, up to which C is allocated by its upper bound.
+    #: Most products to an entry of C for C to be allocated by its upper bound.
     max_upper_compression: float = number(1.25, "products to an entry of C", on_cores=64.0, evidence=_H100)
-    #: Most products of the mean row, up to which C is allocated by its upper bound.
+    #: Most products of the mean row for C to be allocated by its upper bound.
     max_upper_mean: float = number(16.0, "products", on_cores=512.0, evidence=_H100)
     #: Expected entries of C, as a share of their upper bound, if rows are uneven.
     expected_fill: float = number(0.5, "share of the upper bound", on_cores=0.0, most=1, evidence=_H100)
@@ -109,19 +110,20 @@ class Thresholds(thresholds.Thresholds):
     min_span: int = number(512, "columns", least=32, most=1 << 15, power=True)
     #: Widest span of a row in the widest bin of "dense-span", in columns: a power of two.
     max_span: int = number(1 << 12, "columns", least=32, most=1 << 15, power=True)
-    #: Span of columns from which on local memory has to hold two rows, as one team by itself leaves a compute unit idle.
+    #: Least span of columns for which local memory has to hold two rows, as one team by itself leaves a compute unit idle.
     min_paired_span: int = number(1 << 11, "columns")
     #: Entries of a row of A that "dense-span" reads at a time.
     span_entries: int = number(64, "entries", least=1, most=1 << 10)
     #: Loads that a lane of "dense-span" has in flight.
     span_loads: int = number(2, "loads", least=1, most=32)
-    #: Call of a plan that begins the list of products, whose making takes a GPU as long as some calls.
+    #: Number of the call of a plan that begins to make the list of products; making it takes a GPU as long as some calls.
     list_after: int = number(5, "products", least=1, most=1 << 31)
-    #: Call of a plan that begins the list of products if most rows are merged, for which the list saves less.
+    #: Number of the call of a plan that begins to make the list of products if most rows are merged, for which the list saves
+    #: less.
     list_after_merged: int = number(25, "products", least=1, most=1 << 31)
-    #: Most memory that making the list of products may take, as a share of the device's.
+    #: Most memory that making the list of products may take, as a share of the free workspace.
     list_made_share: float = number(1 / 2, "share of the memory", most=1)
-    #: Most memory that the list of products may keep, as a share of the device's.
+    #: Most memory that the list of products may keep, as a share of the free workspace.
     list_kept_share: float = number(1 / 8, "share of the memory", most=1)
     #: Work-group of the kernel that makes values by the list of products.
     list_group: int = number(128, "work-items", least=1)
@@ -129,7 +131,7 @@ class Thresholds(thresholds.Thresholds):
     list_items: int = number(8, "products", least=1, power=True)
     #: Products to a work-item of the same kernel if entries of C have few products, so that more tiles are resident.
     list_few_items: int = number(4, "products", least=1, power=True)
-    #: Products to an entry of C, below which the list of products has smaller tiles.
+    #: Products to an entry of C below which the list of products has smaller tiles.
     list_few_products: float = number(2.0, "products to an entry of C")
     #: Most products of a mean row, or entries of B's longest row, that one work-item merges in a speculation.
     max_speculated: int = number(256, "products", least=1)
@@ -137,9 +139,10 @@ class Thresholds(thresholds.Thresholds):
     max_partial_sums: int = number(900, "sums")
     #: Longest row of C, in entries, that a CPU device moves in less time than it counts, as in multigrid's products.
     max_moved: int = number(96, "entries")
-    #: Number of slices of "esc", up to which their sizes do not matter.
+    #: Most slices of "esc" for which it does not matter how few products they have.
     few_slices: int = number(16, "slices")
-    #: Products of the mean slice of "esc", below which its launches take longer than its work.
+    #: Least products of the mean slice of "esc", if slices are many; with fewer, launches take longer than work, and rows go
+    #: through windows of columns.
     min_slice_products: int = number(1 << 13, "products")
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ class Timer:
             self._begin = time.perf_counter()
 
     def end_phase(self, phase: str) -> None:
-        """Finish the queue, and add the seconds since the last phase of a product ended to those of the phase of this name."""
+        """Finish the queue, and add the seconds since the last phase ended to the seconds of ``phase``; nothing if untimed."""
         if self._queue is not None:
             self._queue.finish()
             begin, self._begin = self._begin, time.perf_counter()

@@ -252,7 +252,7 @@ class Adaptive(_Staging):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: parts, items, short rows, lanes, whether lanes need local memory, and index type."""
+        """Return the template's arguments: parts, items, longest short row, lanes, if lanes need local memory, and index type."""
         own_arguments = {"parts": self.parts, "items": self.items, "short_row": self.short_row, "lanes": self.lanes}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 

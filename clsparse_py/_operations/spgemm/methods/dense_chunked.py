@@ -37,7 +37,7 @@ _ROOM = 32 + 8
 _BLOCK = 4
 #: Entries of A's row between the entry whose row of B is prefetched and the entry whose products are being added.
 _DISTANCE = 12
-#: Most entries of a row of B that has no bit masks, as its columns are set one by one.
+#: Most entries of a row of B for which it has no bit masks, as its columns are set one by one.
 _FEW = 4
 #: Columns between the first and the last of a row of C, from which on a worker's sums would not stay in a core's cache.
 _FAR = 1 << 15
@@ -55,7 +55,7 @@ class Masks(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``few``, the most entries of a row of B without bit masks."""
+        """Return the template's arguments: the record's fields, and ``few``, the most entries of a row of B without bit masks."""
         return {**super().arguments(), "few": _FEW}
 
 
@@ -69,11 +69,12 @@ class DenseChunkedKernel(OfListed):
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: macros of a device whose lanes exchange nothing, and the base's prelude."""
         return f"{Portability().defines}\n{super().prelude}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `OfListed`, the limits of short rows, and whether a phase is the kernel's."""
+        """Return the template's arguments: those of `OfListed`, whether rows are listed or may be short, limits, and phase."""
         return {
             **super().arguments(),
             "listed": self.listed,
@@ -152,7 +153,7 @@ class DenseChunked:
     workers: int | None = None
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> _State:  # noqa: ARG002 - chunks are cut from all rows
-        """Enqueue the cut of the rows into chunks of equal work, and bit masks of B's rows if worth their time and memory.
+        """Return rows cut into chunks of equal work, and bit masks of B's rows if these are worth their time and memory.
 
         Raises
         ------

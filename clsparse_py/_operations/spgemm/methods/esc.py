@@ -240,7 +240,7 @@ class Esc:
         numbered: bool,
         counts: Any = None,
     ) -> _Sorted:
-        """Enqueue the expansion and sort of a slice of rows' products, and the search of equal ones; waits if ``may_wait``."""
+        """Expand and sort the products of a slice of rows, find equal ones, and return all; waits only for a merge, if it may."""
         group, listed, types = self._group(chain), rows.listed is not None, product.types.of("symbolic")
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
         entry_slot = chain.scratch(part.n_entries, np.uint32)

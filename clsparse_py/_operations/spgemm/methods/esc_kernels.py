@@ -117,6 +117,7 @@ class EscExpand(OfProduct):
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: the base's prelude, and ``KEY``, the type of a row and column as one number."""
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.key]} KEY;"
 
     @classmethod
@@ -169,6 +170,7 @@ class EscContract(OfLanes, OfListed):
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: ``KEY``, the type of a row and column as one number, and the base's prelude."""
         return f"typedef {OPENCL_TYPES[self.key]} KEY;\n{super().prelude}"
 
     @override

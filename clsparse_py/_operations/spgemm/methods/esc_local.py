@@ -60,7 +60,7 @@ class _SortingKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `RowKernel`, and ``bits``, which number the products of a row."""
+        """Return the template's arguments: those of `RowKernel`, and how many bits number the products of a row."""
         bits = (self.products - 1).bit_length() if self.types.arithmetic else 0
         return {**super().arguments(), "bits": bits}
 
@@ -79,7 +79,7 @@ class EscItemKernel(_SortingKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `RowKernel`, ``bits``, and the number of registers for products."""
+        """Return the template's arguments: those of `RowKernel`, bits of a product's number, and registers for products."""
         return {**super().arguments(), "registers": min(self.products, _REGISTERS)}
 
     @classmethod
@@ -120,7 +120,7 @@ class EscTeamKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: the base class's, ``free`` (of barriers), and ``bases``: whether those are stored."""
+        """Return the template's arguments: the base's, and whether lanes need no barriers and store where rows of B begin."""
         # The positions where rows of B begin are kept in the memory of the words to sort, if a word holds an index of B.
         bases = self.types.index == "int32" or self.word_bytes == 8
         return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
@@ -179,7 +179,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: the base class's, ``room``, ``base_words``, ``entry_bits`` and ``digit_bits``."""
+        """Return the template's arguments: the base's, words for products and B's row positions, bits of an entry and a digit."""
         # If a sorted word has room for the number of its product's entry of A, no search has to find this entry.
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
@@ -298,7 +298,7 @@ class EscGroup(_SortingTeam):
 
     entries: int = 8192
 
-    #: Work-groups of a launch to a compute unit.
+    #: Most work-groups of a launch to a compute unit.
     _RESIDENT: ClassVar[int] = 2
 
     @override

@@ -66,7 +66,7 @@ class HashKernel(SynchronisedKernel):
 
     @property
     def _places(self) -> int:
-        """Count of a row's 16-bit numbers in local memory: the first product of each entry of A, later the hash slots in use."""
+        """Number of 16-bit numbers to a row in local memory: first products of A's entries and, later, hash slots in use."""
         return max(min(self.products, _MAX_LENGTH) + 1, self.slots if self.types.value_bytes else 0)
 
     @property

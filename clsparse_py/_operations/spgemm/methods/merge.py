@@ -53,7 +53,8 @@ class MergeKernel(RowKernel):
 
     #: Most ranges of adjacent rows of B that are staged.
     RANGES: ClassVar[int] = 8
-    #: Partial sums of the number of products: work-groups add to several, so that they do not wait for each other.
+    #: Number of partial sums of the number of products: work-groups add to different ones, so that they do not wait for each
+    #: other.
     SLOTS: ClassVar[int] = 64
     #: Most heads in the registers of a work-item.
     MAX_ITEMS: ClassVar[int] = 64
@@ -63,7 +64,7 @@ class MergeKernel(RowKernel):
     @property
     @override
     def template(self) -> str:
-        """The template that merges by speculation, with staged rows of B, by one work-item or by a team."""
+        """The name of the template that merges: by speculation, with staged rows of B, by one work-item or by a team."""
         if self.max_length_of_b:
             return "spgemm/merge_speculative"
         if self.staged_b:
@@ -72,7 +73,7 @@ class MergeKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `RowKernel`, ``heads`` (of rows of B), and constants of the staging."""
+        """Return the template's arguments: those of `RowKernel`, the names of heads (of rows of B), limits of the staging."""
         # Heads (current entries of rows of B) by number, which a template unrolls, or by the variable of a loop over heads.
         heads = tuple(range(self.items)) if self.registers else ("u",)
         constants = {"ranges": self.RANGES, "slots": self.SLOTS, "lane_width": self.lane_width}
@@ -170,7 +171,7 @@ class Merge(Team):
     staged_c: int | None = None
     staged_b: int = 0
 
-    #: Entries of a row of C of which the staged entries are a multiple.
+    #: Number of which the number of staged entries of a row of C is a multiple.
     _STAGED_STEP: ClassVar[int] = 4
     #: Most entries of a row of C that are staged.
     _MAX_STAGED: ClassVar[int] = 32

@@ -99,6 +99,7 @@ class SynchronisedKernel(RowKernel):
     @property
     @override
     def prelude(self) -> str:
+        """OpenCL C before the template: the base's prelude, and the size and synchronisation of a team of lanes."""
         return f"{super().prelude}\n#define TEAM {self.lanes}\n#define TEAM_SYNC_BY_{self.team_sync.upper()}"
 
     @override
@@ -111,7 +112,7 @@ class SynchronisedKernel(RowKernel):
         return replace(self, work_group=work_group // lanes * lanes, lanes=lanes, portability=portability)
 
     def fitting(self, device: Device) -> Self:
-        """Return the row kernel's parameters with a work-group that a device allows and as few lanes as local memory asks for."""
+        """Return the row kernel's parameters with a work-group that a device allows, and lanes for which it has local memory."""
         return device.fitting(self._fewer_lanes(device), lambda record: record.row_bytes)
 
     def _fewer_lanes(self, device: Device) -> Iterator[Self]:
