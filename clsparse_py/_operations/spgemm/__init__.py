@@ -91,7 +91,7 @@ def spgemm(
     replace: bool = False,
     profile: bool = False,
 ) -> MatrixT | tuple[MatrixT, dict[str, float]]:
-    """Multiply two sparse matrices; under a mask, and into a matrix that is there, as GraphBLAS does: ``C<M> = C accum A @ B``.
+    """Multiply two sparse matrices; if asked, under a mask or into an existing matrix, as GraphBLAS: ``C<M> = C accum A @ B``.
 
     Parameters
     ----------

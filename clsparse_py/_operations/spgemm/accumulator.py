@@ -153,7 +153,7 @@ class Accumulator(Protocol):
         ...
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
-        """Enqueue the kernels that count the entries of some rows of C: ``counts[row]`` takes the number of that row."""
+        """Enqueue the kernels that count the entries of some rows of C; ``counts[row]`` receives the count of that row."""
         ...
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:

@@ -143,7 +143,7 @@ class Speculation(NamedTuple):
 
 
 def speculation_for(kind: Kind, features: Features) -> Speculation | None:
-    """Return the speculation that one accumulator holds all rows of a product, which spares the analysis; None to analyse rows.
+    """Return the speculation that one accumulator holds all rows of a product, which spares the analysis; None if none pays.
 
     Means and the facts of the structures decide. Uniform rows are merged if many columns of A are neighbours, as their rows of B
     are likely to have columns in common. Rows count as uniform, too, if the device holds the teams of all rows at a time.
@@ -238,7 +238,7 @@ def small_product_merge(kind: Kind, thresholds: Thresholds, longest_row: int) ->
 
 
 def single_item_bin(thresholds: Thresholds, longest_row: int, max_products: int, inputs: int) -> Bin | None:
-    """Return the bin that takes all rows of C in their order, each merged by one work-item; None if rows are too long.
+    """Return the bin of all rows of C in their order, each merged by one work-item; None if they are long or have many products.
 
     ``inputs``: entries of B that a work-group stages, see `staged_entries`.
     """

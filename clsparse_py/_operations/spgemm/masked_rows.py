@@ -251,7 +251,7 @@ class MaskedChunked(_OfMask):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: ``places``, ``counted``, and ``searched``, the longest row of B that is walked."""
+        """Return the template's arguments: whether there is a table of places, whether values are counts, longest walked row."""
         return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _MAX_WALKED}
 
     @classmethod

@@ -68,7 +68,7 @@ def _enqueue_each(chain: Chain, product: Product, steps: Iterable[Step], phase: 
 
 
 def enqueue(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
-    """Enqueue C's columns and values, or values alone; return steps (rows of bins) taken: column windows if memory ran out."""
+    """Enqueue C's columns and values, or values alone, and return the steps taken: one of column windows if memory ran out."""
     if not C.data.size:
         return steps
     try:

@@ -147,18 +147,18 @@ class Pattern:
 
     @property
     def work(self) -> int:
-        """The number of A's rows and entries together, the work that is shared among parts of A."""
+        """The number of A's rows plus the number of its entries, the work that is shared among parts of A."""
         return self.n_rows + self.nnz
 
     def is_scattered(self, limits: Thresholds) -> bool:
-        """Return whether A's rows are of like length and few entries lie beside the one before; False if lengths are unknown."""
+        """Return whether A's rows are of like length and few entries lie one column after the one before; False if unknown."""
         if self.longest is None:
             return False
         are_alike = self.longest * self.n_rows <= limits.max_longest_by_mean * self.nnz
         return are_alike and self.adjacent <= limits.max_scattered_share * self.nnz
 
     def is_local(self, limits: Thresholds) -> bool:
-        """Return whether A's rows are short and many entries lie in the column beside the entry before, as in grids."""
+        """Return whether A's rows are short and many entries lie one column after the entry before, as in grids."""
         return self.nnz <= limits.max_local_mean * self.n_rows and self.adjacent >= limits.min_local_share * self.nnz
 
 

@@ -94,7 +94,7 @@ class Parts(ProductKernel):
         return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
 
     def adapt(self, n_columns: int, x_row: int, *, adjacent: bool) -> Self:
-        """Return SpMM's parameters for ``n_columns`` columns and rows of X ``x_row`` values apart; ``adjacent``: columns are."""
+        """Return SpMM's parameters for ``n_columns`` columns of X, ``adjacent`` or not, with rows ``x_row`` values apart."""
         return replace(self, exact=self.rows > 0 and adjacent and n_columns == self.columns and -(1 << 31) <= x_row < 1 << 31)
 
     @property

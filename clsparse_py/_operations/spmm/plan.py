@@ -348,7 +348,7 @@ class SpmmPlan(SetOnce, Repeating):
         return cut, (cut.row, cut.entry, cut.slot, partial)
 
     def _cut_in_parts(self, step: int) -> Cut:
-        """Return A cut into parts of ``step`` rows and entries, or of one row each if ``step`` is 0."""
+        """Return A cut into parts of ``step`` rows plus entries, or of one row each if ``step`` is 0."""
         parts = self._cuts.get(step)
         if parts is None:
             n_rows = self.shape[0]

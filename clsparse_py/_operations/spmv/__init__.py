@@ -243,7 +243,7 @@ def _multiply(
     mask: Any,
     complement: bool,
 ) -> Any:
-    """Return ``alpha * A @ x + beta * out`` for `spmv`, or ``A @ x`` in a mask's rows; check operands but of a recorded call."""
+    """Return ``alpha * A @ x + beta * out`` for `spmv`, or with a mask ``A @ x``; check operands, or repeat a checked call."""
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)
@@ -296,7 +296,7 @@ def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
 
 
 def _multiply_masked_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, complement: bool) -> Any:
-    """Return ``A @ x`` in rows that the mask (or its complement) selects; other rows have ``out``'s value or the identity."""
+    """Return ``A @ x`` in rows that a mask or its complement selects; others have ``out``'s value or the semiring's identity."""
     # The module of products of masked rows is imported at the first call, as few processes need it.
     from clsparse_py._operations.spmv.masked import enqueue_masked_rows, prepare_row_mask
 

@@ -162,7 +162,7 @@ class Builder:
         return built
 
     def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
-        """Plan that the SpMV kernel "chunked" reads columns in 16 bits after some products, if these suffice; A's parts stay."""
+        """Plan that the SpMV kernel "chunked" reads columns in 16 bits after some products, if these suffice; A's cut stays."""
         index = self.index
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:

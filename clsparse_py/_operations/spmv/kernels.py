@@ -104,7 +104,7 @@ class Subvector(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters for whole rows with a smaller work-group and lane width; None for a work-group of no items."""
+        """Return the parameters for whole rows with a smaller work-group and lane width; None for no work-items."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, power_of_two_at_most(work_group))
@@ -149,7 +149,7 @@ class VectorLong(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of "vector_long" for a smaller work-group and lane width; None for a work-group of no items."""
+        """Return the parameters of "vector_long" for a smaller work-group and lane width; None for no work-items."""
         if work_group < 1:
             return None
         return replace(self, work_group=power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
@@ -188,7 +188,7 @@ class _Staging(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the staging kernel's parameters for a smaller work-group and lane width; None for a work-group of no items."""
+        """Return the staging kernel's parameters for a smaller work-group and lane width; None for no work-items."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
@@ -234,7 +234,7 @@ class Adaptive(_Staging):
         return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     def with_room(self, longest_rest: int) -> Adaptive:
-        """Return the parameters, with parts "rests" for "staged" if ``longest_rest`` is over 1/8 of the capacity."""
+        """Return these parameters, with parts "rests" in place of "staged" if the rest exceeds 1/8 of the capacity."""
         return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
 
     @property
@@ -561,7 +561,7 @@ class CountFeatures(OfStructure):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes of row lengths: empty rows, and rows of up to each power of two."""
+        """Number of classes of row lengths: empty rows, and rows of up to each power of two that the index type holds."""
         return 33 if self.index == "int32" else 65
 
     @property

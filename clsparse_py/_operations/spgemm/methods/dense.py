@@ -346,7 +346,7 @@ def dense_windows(_on: Setting) -> tuple[Bin, ...]:
 
 
 def dense_spans(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[DenseSpan, ...]:
-    """Return the accumulators of "dense-span", narrowest first, of which local memory holds a row, or two rows if wide."""
+    """Return the accumulators of "dense-span", narrowest first, for which local memory has room: for one row, or two if wide."""
     narrowest, widest, paired, entries, ahead = (
         int(threshold)
         for threshold in (

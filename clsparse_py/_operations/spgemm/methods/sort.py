@@ -68,7 +68,7 @@ class SortKernel(SynchronisedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `RowKernel`, the products of a row and their bits, and ``batch``."""
+        """Return the template's arguments: those of `RowKernel`, products of a row, their bits, and those fetched at a time."""
         bits = self.products.bit_length() - 1
         return {
             **super().arguments(),

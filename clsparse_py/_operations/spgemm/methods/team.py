@@ -123,7 +123,7 @@ class SynchronisedKernel(RowKernel):
             work_group = record.lanes // 2
 
     def resident_twice(self, device: Device) -> Self:
-        """Return the `fitting` parameters with work-groups of which local memory holds two, if it holds a row of each then."""
+        """Return the `fitting` parameters with a work-group of which local memory holds two, unless that is less than one row."""
         record = self.fitting(device)
         rows = max(device.local_memory // 2 // record.row_bytes, 1)
         return replace(record, work_group=min(record.work_group, record.lanes << rows.bit_length() - 1))
