@@ -74,7 +74,7 @@ class CutRows:
 def list_cut_rows(
     queue: cl.CommandQueue, index: np.dtype[Any], rows: np.ndarray[Any, Any], pieces: np.ndarray[Any, Any], many: int
 ) -> CutRows:
-    """Return A's rows that several parts share, as device arrays: rows, and each row's first and last piece after its first part.
+    """Return A's rows that several parts share, as device arrays: the rows, and the numbers of each row's second and last piece.
 
     Parameters
     ----------

@@ -187,7 +187,7 @@ class SampledByTeams(Sampled):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name of `Sampled`, and the length of X's rows, with "rows" if teams of lanes take rows."""
+        """`Sampled`'s part of the kernel's name, and the length of X's rows, with "rows" if teams of lanes take rows."""
         return f"{super().shape_name}_k{self.inner}{'_rows' * self.by_rows}"
 
     @override

@@ -59,7 +59,7 @@ class CheckPointers(OfStructure):
 
 
 def _check_vector(name: str, array: Any) -> None:
-    """Check that an argument of a primitive is a one-dimensional device array."""
+    """Raise an error unless a primitive's argument is a one-dimensional device array in the host's byte order."""
     if not isinstance(array, cl_array.Array):
         raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
     if array.ndim != 1:

@@ -85,7 +85,7 @@ def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any
 def enqueue_add_at(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
 ) -> None:
-    """Enqueue ``out[positions[k]] += values[k]`` for n entries, whose positions are different; arrays begin their buffers."""
+    """Enqueue ``out[positions[k]] += values[k]`` (booleans: or) for n different positions; arrays begin their buffers."""
     run(chain, _enqueue_add_at, (positions, values, out), n, work_group)
 
 
@@ -106,7 +106,7 @@ def _enqueue_permute(
 def _enqueue_add_at(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None
 ) -> None:
-    """Enqueue the addition ``out[positions[k]] += values[k]``, in the form that `recording.run` takes."""
+    """Enqueue ``out[positions[k]] += values[k]``, a logical or for booleans, in the form that `recording.run` takes."""
     addition = ADD_BOOLEANS if out.dtype.kind == "b" else ADD_AT
     types = (name_of(positions.dtype), name_of(out.dtype))[: len(addition.types.split())]
     enqueue_loop(chain, addition, n, types, positions, values, out, work_group=work_group)

@@ -98,7 +98,7 @@ class RadixCount(_OfPositions):
 
     @override
     def arguments(self) -> dict[str, object]:
-        """Return the template's arguments by name: fields, the OpenCL type of a word, and the number of loads in flight."""
+        """Return the template's arguments: the record's fields, the OpenCL type of a word, and the number of loads in flight."""
         return {**super().arguments(), "word": OPENCL_TYPES[self.word], "unroll": 8}
 
 
@@ -314,7 +314,7 @@ class RadixChunkCount(_OfPositions):
 
     @override
     def arguments(self) -> dict[str, object]:
-        """Return the template's arguments by name: fields, and ``word``, the OpenCL type of a word."""
+        """Return the template's arguments: the record's fields, and ``word``, the OpenCL type of a word."""
         return {**super().arguments(), "word": OPENCL_TYPES[self.word]}
 
     @classmethod

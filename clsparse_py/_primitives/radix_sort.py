@@ -80,7 +80,7 @@ class Shape:
         return (cls(True, 1, 1, bits, device.compute_units),)
 
     def narrow(self, device: Device, bits: int, n: int, value_bytes: int) -> Shape:
-        """Return the shape of a radix sort of ``n`` entries by digits of ``bits`` bits, with smaller tiles if digits are few.
+        """Return this shape for a radix sort of ``n`` entries by digits of ``bits`` bits: with smaller tiles if the bits are few.
 
         Half a tile has runs of four entries of a digit then, and more tiles are resident at a time; but their counts are soon too
         many for every work-group to add them up.

@@ -75,7 +75,7 @@ def segmented_scan(segment_ptr: Array, values: Array, *, exclusive: bool = False
 
 
 def radix_sort(keys: Array, values: Array | None = None, *, bits: tuple[int, int] | None = None) -> Any:
-    """Return keys in ascending order, with ``values`` a pair of keys and values; equal keys keep their order.
+    """Return keys in ascending order or, with ``values``, the pair (keys, values); equal keys keep their order.
 
     With ``bits``, (low, high), only the bits from low up to high of the keys count; the sign bit is one of them, for a key that
     is not negative.
@@ -91,7 +91,7 @@ def radix_sort(keys: Array, values: Array | None = None, *, bits: tuple[int, int
 
 
 def segmented_sort(segment_ptr: Array, keys: Array, values: Array | None = None) -> Any:
-    """Return keys in ascending order in each segment, with ``values`` a pair of keys and values; equal keys keep their order."""
+    """Return each segment's keys in ascending order or, with ``values``, the pair (keys, values); equal keys keep their order."""
     order = np.arange(keys.size)
     for begin, end in itertools.pairwise(segment_ptr):
         order[begin:end] = begin + np.argsort(keys[begin:end], kind="stable")
@@ -113,7 +113,7 @@ def _merge(keys: Array, a: Array, b: Array) -> Array:
 
 
 def segmented_merge(segment_ptr: Array, subsegment_ptr: Array, keys: Array, values: Array | None = None) -> Any:
-    """Return keys (with ``values`` a pair of keys and values) after each segment's sorted sub-segments are merged.
+    """Return keys or, with ``values``, the pair (keys, values), after a merge of each segment's sorted sub-segments.
 
     The serial algorithm of Ji et al., Section 3.2: the sub-segments of a segment are the leaves of a binary tree, whose pairs are
     merged from the bottom up. Equal keys keep the order of their sub-segments.

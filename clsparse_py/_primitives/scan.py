@@ -176,7 +176,7 @@ class ScanTiles(Tiles, OfEntries):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `Tiles` and `OfEntries`; whether earlier sums are read, added, by key."""
+        """Return the template's arguments: those of `Tiles` and `OfEntries`; flags: reads earlier sums, adds them, is by key."""
         return {**super().arguments(), "carried": self.carried, "by_key": self.by_key, "adds": self.adds}
 
     @classmethod

@@ -61,7 +61,7 @@ class BlockAlone(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: its fields, and ``items``, the entries that a work-item copies at a time."""
+        """Return the template's arguments: the record's fields, and ``items``, the entries that a work-item copies at a time."""
         return {**super().arguments(), "items": _ITEMS}
 
     @classmethod

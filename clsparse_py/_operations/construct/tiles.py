@@ -33,7 +33,7 @@ class Thresholds(thresholds.Thresholds):
 
 
 def work_group_of(device: Device) -> int:
-    """Return the work-group size of kernels that take tiles of entries: 1 on CPU devices, else 128 or the device's maximum."""
+    """Return the work-group size of kernels that take tiles of entries: 1 on CPU devices, 128 at most on others."""
     return 1 if device.lanes_are_loops else min(128, device.max_work_group)
 
 

@@ -208,7 +208,7 @@ def choose_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
 
 
 def choose_with_dense(operator: str, A: Matrix, other: Any) -> Any:
-    """Return the elementwise maxima or minima of a sparse and a dense matrix: a dense array, on host or device as ``other`` is.
+    """Return the elementwise maxima or minima (``operator``) of A and a dense array: dense, on host or device as ``other`` is.
 
     Parameters
     ----------

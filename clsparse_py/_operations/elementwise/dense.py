@@ -117,7 +117,7 @@ class Outer(AtEntries):
 
 
 def make_dense(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None, operator: str = "plus") -> cl_array.Array:
-    """Return a sparse matrix as a dense, C-contiguous device array of ``dtype``; the operator "plus" adds up duplicates in it.
+    """Return a sparse matrix as a dense, C-contiguous device array of ``dtype``: duplicates add up; for "second" the last counts.
 
     With the operator "second" the last duplicate counts, and -0.0 stays -0.0. ``out``, if any, is an array of A's shape and of
     that dtype that becomes the result.

@@ -179,7 +179,7 @@ class Elementwise(Functions):
         raise ValueError(f"other: must have shape {self.shape}, a row or a column of it, has {other.shape} (inconsistent shapes)")
 
     def _operate_with_dense(self, other: Any, operate: Callable[[Any, Any], Any]) -> Any:
-        """Return the elementwise product or quotient with a dense operand, NotImplemented if ``other`` is none.
+        """Return the elementwise product or quotient with a dense operand; NotImplemented if ``other`` is no array.
 
         ``operate`` is `times_dense` or `divide_by_dense`.
         """

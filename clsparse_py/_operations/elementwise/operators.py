@@ -120,7 +120,7 @@ def _compare_signed(comparison: Operator, *, is_left: bool) -> Operator:
     )
 
 
-#: Elementwise operators on a matrix and a scalar or a dense matrix, by name: those of `OPERATORS`, and more.
+#: Elementwise operators on a matrix and a scalar or a dense matrix, by name: `OPERATORS`, maximum and minimum as NumPy's, and more.
 BINARY: dict[str, Operator] = OPERATORS | {
     row.name: row
     for row in (

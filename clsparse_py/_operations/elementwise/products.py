@@ -89,7 +89,7 @@ def _scale_dense(A: Matrix, dense: cl_array.Array, on_host: bool) -> Any:
 
 
 def divide_by_dense(A: Any, other: Any) -> Any:
-    """Return the elementwise product of a matrix and a dense one's inverse values: a `coo_array`, or dense if A is 1 x 1."""
+    """Return the elementwise product of A and the inverses of a dense array's values: a `coo_array`, or dense if A is 1 x 1."""
     result = np.divide(1, np.ones(1, other.dtype)).dtype
     require_results(A.queue, f"1 / {other.dtype}", result)
     quotients = times_dense(A, dense_values(A.queue, place_dense(A.queue, other), "reciprocal", result))

@@ -213,7 +213,7 @@ def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bo
 
 
 def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> Parts | None:
-    """Return the arrays of an operator's result on two small canonical matrices, by one launch; None if others are given.
+    """Return the arrays of an operator's result on two matrices, by one launch; None unless both are small and known canonical.
 
     Waits for the device once.
 

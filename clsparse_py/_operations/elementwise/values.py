@@ -69,7 +69,7 @@ class Values(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``scalar``: whether the operation takes a scalar, too."""
+        """Return the template's arguments: the record's fields, and ``scalar``: whether the operation takes a scalar, too."""
         return {**super().arguments(), "scalar": self.operation in BINARY}
 
     @classmethod

@@ -58,7 +58,7 @@ class Values:
 
 
 def dense_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
-    """Return the values that a scalar or dense array assigns to places ``A[...]`` of some shape; None if either is empty.
+    """Return the values that a scalar or dense array assigns to places ``A[...]`` of some shape; None if one of both is empty.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def assign_to_parts(
 def _assign(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
-    """Return what `assign_to_parts` returns, whose check of the number of places was made before."""
+    """Return a sparse matrix's arrays with values assigned to places, and the number of new entries; see `assign_to_parts`."""
     data, indices, indptr = parts
     chain = Chain(queue, *parts, *places.arrays, values.array, *([] if values.listed is None else [values.listed]))
     n, index = places.size if values.listed is None else values.listed.size, indptr.dtype
@@ -279,7 +279,7 @@ def _enqueue_insertion(
 def _with_wide_index(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
-    """Return what `_assign` returns, for a sparse matrix whose indices are converted to 64 bits before."""
+    """Return a matrix's arrays with values assigned to places, in indices of 64 bits, and the number of new entries."""
     wide = with_index(queue, parts, np.dtype(np.int64))
     return _assign(queue, wide, shape, places.widen(queue), values, inserts=inserts)
 
@@ -292,7 +292,7 @@ def _count_columns(places: Places, values: Values) -> int:
 def _enqueue_keys(
     chain: Chain, write_keys: Built, index: np.dtype[Any], shape: tuple[int, int], places: Places, values: Values, n: int
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Enqueue keys, row times columns plus column, of places that get a value; return them in order, and places' numbers."""
+    """Enqueue the sort by row and column of places that get values; return keys, row * columns + column, and places' numbers."""
     keys, numbers = chain.scratch(n, np.int64), chain.scratch(n, index)
     # Where all places get a value, any array stands for the kernel's argument that would list the places with values.
     listed = keys if values.listed is None else values.listed

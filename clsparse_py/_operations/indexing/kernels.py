@@ -148,7 +148,7 @@ class Rows(RowsChunked, OfPath):
     def legal(
         cls, device: Device, index: str, value_bytes: int, listed_type: str, few: bool, work_group: int = 128, items: int = 8
     ) -> Rows:
-        """Return the record of the kernel that copies selected rows, with the legal work-group and items nearest to the given."""
+        """Return the record of the kernel that copies selected rows: the nearest legal to ``work_group`` and ``items``."""
         shape = fit_path_shape(device, work_group, items, np.dtype(index).itemsize)
         return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, listed_type=listed_type)
 
@@ -180,7 +180,7 @@ class RowsAtOnce(RowsChunked):
 
     @classmethod
     def legal(cls, device: Device, index: str, value_bytes: int, listed_type: str) -> RowsAtOnce:
-        """Return the record of the kernel that selects few rows in one launch; its work-group has 256 work-items, or the most."""
+        """Return the record of the kernel that selects few rows in one launch; its work-group has at most 256 work-items."""
         return cls(min(256, device.max_work_group), index, value_bytes, listed_type, device.portability)
 
     @property
@@ -227,7 +227,7 @@ class Columns(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, with ``place`` as OpenCL's type."""
+        """Return the template's arguments: the record's fields, with ``place`` as the OpenCL type of places in the result."""
         return {**super().arguments(), "place": OPENCL_TYPES[self.place]}
 
     @classmethod
@@ -251,7 +251,7 @@ class ColumnsChunked(Columns):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `Columns` but for ``mapped``."""
+        """Return the template's arguments by name: those of `Columns` without the flag ``mapped``."""
         return {name: value for name, value in super().arguments().items() if name != "mapped"}
 
     @classmethod

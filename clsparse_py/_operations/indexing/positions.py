@@ -158,7 +158,7 @@ def move_to_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any])
 def _resolve_negative(
     queue: cl.CommandQueue, indices: cl_array.Array, length: int, index: np.dtype[Any]
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the positions of a device array of indices, negative ones counted from the end, and the counts out of range."""
+    """Return the positions of a device array of indices, negative ones from the end, and work-groups' counts out of range."""
     chain, n = Chain(queue, indices), indices.size
     built, record = chain.build(Positions(min(256, chain.device.max_work_group), name_of(index), name_of(indices.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)

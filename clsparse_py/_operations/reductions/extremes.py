@@ -64,7 +64,7 @@ class RowExtremes(_OfExtremes):
     @property
     @override
     def prelude(self) -> str:
-        """The OpenCL C before the template's text: the types of indices and values, and the larger or smaller of two values."""
+        """The OpenCL C before the template's text: types of indices and values, and the maximum or minimum of two values."""
         expression = extreme(self.operation, np.dtype(self.dtype))
         return f"{super().prelude}\nV extreme(const V a, const V b) {{ return {expression}; }}"
 
@@ -115,7 +115,7 @@ class ExtremePlaces(_OfExtremes):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, and conditions in OpenCL C: a value is beyond 0, a value is 0."""
+        """Return the template's arguments: fields, and conditions in OpenCL C: a row's extreme is beyond 0; it is 0."""
         sign = ">" if self.operation == "maximum" else "<"
         if np.dtype(self.dtype).kind == "c":
             terms = {"beyond": f"(a.x {sign} b.x || (a.x == b.x && a.y {sign} b.y))", "is_zero": "all(a == b)"}
@@ -215,7 +215,7 @@ class Extremes(Matrix):
         return self._place("minimum", "argmin", axis, out, explicit)
 
     def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return a matrix's extreme value (with an axis, one per row or column), of stored values alone if ``explicit``."""
+        """Return a matrix's largest or smallest value (with an axis, one a row or column); of stored values if ``explicit``."""
         if out is not None:
             raise ValueError("out: must be None, as sparse min and max do not support it")
         along = axis_of(axis)
@@ -239,7 +239,7 @@ class Extremes(Matrix):
         return extreme if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, extreme)
 
     def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return the index of a matrix's first extreme value or, with an axis, of each row's or column's; as for `argmax`."""
+        """Return the first index of the largest or smallest value or, with an axis, of each row's or column's; as `argmax`."""
         if out is not None:
             raise ValueError(f"out: must be None, as sparse {name} does not support it")
         along = axis_of(axis)
@@ -333,7 +333,7 @@ def _locate_in_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
 
 
 def _locate_in_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
-    """Return the extreme of stored values, its first position in data and in the matrix, and the first place without entry."""
+    """Return the extreme of stored values, its first place in data and in the matrix, row by row, and the first without entry."""
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation

@@ -211,7 +211,7 @@ def _check_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
 
 
 def _mean_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of the computation of a mean: the matrix's or, for integers, float64; float32 if asked for without it."""
+    """Return the dtype a mean is computed in: the matrix's or, for integers, float64 (without it float32, if asked for)."""
     is_single = dtype is not None and value_dtype("dtype", dtype).name in ("float32", "complex64")
     if A.dtype.kind not in "biu":
         return _check_dtype(A, A.dtype)

@@ -73,7 +73,7 @@ class BucketFinish(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``ahead``, the prefetch distance in entries."""
+        """Return the template's arguments: the record's fields, and ``ahead``, the prefetch distance in entries."""
         return {**super().arguments(), "ahead": AHEAD}
 
     @property

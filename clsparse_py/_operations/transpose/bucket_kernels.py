@@ -46,7 +46,7 @@ class _OfDigits(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``unroll``, the loads of entries in flight at a time."""
+        """Return the template's arguments: the record's fields, and ``unroll``, the loads of entries in flight at a time."""
         return {**super().arguments(), "unroll": _UNROLL}
 
 
@@ -83,7 +83,7 @@ class BucketStarts(_OfDigits):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `_OfDigits`, a work-group's buckets, segments of a bucket's counts."""
+        """Return the template's arguments: those of `_OfDigits`, numbers of a work-group's buckets and a bucket's segments."""
         return {**super().arguments(), "columns": self.columns, "segments": self.work_group // self.columns}
 
 
@@ -281,6 +281,6 @@ class BucketOrder(_Ranking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `_Ranking`, parts of rows, whether a team without entries skips ranking."""
+        """Return the template's arguments: those of `_Ranking`, in how many parts rows move, whether idle teams skip ranking."""
         # A team of lanes (a sub-group) without entries skips the ranking of entries if lanes exchange without barriers.
         return {**super().arguments(), "row_parts": self.parts(self._sizes[1]), "apart": self.skips and self.match_width == 32}

@@ -24,7 +24,7 @@ STRATEGIES = (
 )
 
 #: Greatest number that a label may give a method of transposition as its limit: `gather`'s is the least number of 1024 sampled
-#: entries that must match, `atomics`' is the most entries of a row of the transposed.
+#: entries whose mirror images must stand where first guessed, `atomics`' is the most entries of a row of the transposed.
 _MAX_LIMITS = {"gather": 1024, "atomics": labels.MOST}
 
 

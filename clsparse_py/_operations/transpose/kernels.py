@@ -82,7 +82,7 @@ class Sample(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``samples``, the number of sampled rows."""
+        """Return the template's arguments: the record's fields, and ``samples``, the number of sampled rows."""
         return {**super().arguments(), "samples": self.ROWS}
 
 

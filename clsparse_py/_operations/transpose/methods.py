@@ -229,7 +229,7 @@ def _enqueue_gather(
 
 
 def binned(chain: Chain, A: Matrix, valued: bool, to_values: cl_array.Array, limit: None = None) -> Pattern:  # noqa: ARG001
-    """Transpose a matrix by a stable sort of the entries by column, which takes any matrix, and knows no limit.
+    """Transpose a matrix by a stable sort of the entries by column, which takes any matrix; ``limit`` is not used.
 
     The first transposition of a large structure on a CPU device waits for a sample of columns; the structure keeps its answer.
     """
@@ -386,5 +386,5 @@ def _enqueue_unpacking(
 
 
 Method = Literal["auto", "gather", "binned", "atomics"]
-#: Functions of the methods, by the names that strategies have for them.
+#: Functions that transpose by SpTRANS's methods, by the methods' names.
 METHODS: dict[str, Callable[..., Pattern]] = {"gather": gather, "binned": binned, "atomics": atomics}

@@ -53,7 +53,7 @@ _WHY_NOT = {
     "atomics": "takes any matrix, but its writes are scattered, and entries of a column wait for each other",
 }
 
-#: Least number of 1024 sampled entries whose mirror images stand where first guessed, if CPU devices take `gather` by default.
+#: Limit of `gather` where CPU devices try it by default: least number of 1024 sampled entries with mirror images as guessed.
 _MIN_GUESSED = 900
 
 
@@ -290,7 +290,7 @@ class Permutation:
 
 
 def find_permutation(A: Matrix, method: str) -> Permutation:
-    """Find the permutation that takes values of A's structure to values of the transposed."""
+    """Find and return the permutation that takes values of A's structure to values of the transposed."""
     small = transpose_in_one_launch(A, valued=False) if method == "auto" else None
     if small is not None:
         whys = {"at once": "rows, columns and entries fit one work-group", **dict.fromkeys(METHODS, "takes several launches")}
