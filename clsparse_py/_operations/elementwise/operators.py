@@ -120,7 +120,8 @@ def _compare_signed(comparison: Operator, *, is_left: bool) -> Operator:
     )
 
 
-#: Elementwise operators on a matrix and a scalar or a dense matrix, by name: `OPERATORS`, maximum and minimum as NumPy's, and more.
+#: Elementwise operators on a matrix and a scalar or dense matrix, by name: those of `OPERATORS`, with NumPy's maximum and
+#: minimum, and more.
 BINARY: dict[str, Operator] = OPERATORS | {
     row.name: row
     for row in (
