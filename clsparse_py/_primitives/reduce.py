@@ -55,7 +55,7 @@ class KeyRuns:
             self.n_runs = int(chain.read(self._sums, 1, counting.n_sums - 1)[0])
 
     def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
-        """Enqueue the list of the runs of equal keys: keys go to ``unique``; return the runs' first positions, then n."""
+        """Enqueue the list of the runs of equal keys: keys go to ``unique``; return the runs' first positions, and last n."""
         counting = self._counting
         starts = self._chain.scratch(self.n_runs + 1, counting.position)
         numbers = counting.numbers

@@ -224,7 +224,7 @@ class ScanChunks(OfEntries):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "", "sums" and "runs"."""
+        """Yield example records of the kernel that scans (""), that makes "sums", and that scans "runs" of keys."""
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
         index, serial = arithmetic.index, device.portability.at_most(1)
         yield "", cls(1, *types, serial, False, "scan", False)

@@ -119,7 +119,7 @@ class SegmentedTiles(Tiles, OfSegments):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "" and "exclusive"."""
+        """Yield example records of the kernel for an inclusive scan, "", and for an "exclusive" one."""
         tiles = cls.usual_on(device, arithmetic)
         yield "", tiles
         yield "exclusive", replace(tiles, inclusive=False)
@@ -210,7 +210,7 @@ class SegmentSums(OfSegments):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "", "whole" and "maximum"."""
+        """Yield example records of the kernel that sums cut segments ("") and "whole" ones, and that finds the "maximum"."""
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
         sums = cls.legal(device, *types, arithmetic.index, uncut=False)
         yield "", sums

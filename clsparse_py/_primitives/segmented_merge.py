@@ -159,7 +159,7 @@ def segmented_merge(
 
 
 def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.Array, ...]:
-    """Return the two arrays of pointers, to sub-segments and to keys, as kernels take arrays, of one dtype."""
+    """Return the two arrays of pointers, to sub-segments and to keys, contiguous and of one dtype: int64 if they differ."""
     pointers = [
         arguments.prepare_pointers(queue, name, array)
         for name, array in zip(("segment_ptr", "subsegment_ptr"), pair, strict=True)

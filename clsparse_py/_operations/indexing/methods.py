@@ -199,7 +199,7 @@ class Indexing:
             raise
 
     def _get_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
-        """Return ``A[rows, columns]`` of single places: a scalar or dense array; in 2-D or the format COO a sparse one."""
+        """Return ``A[rows, columns]`` of single places: a scalar or dense array; of a vector, COO or 2-D index a sparse one."""
         A, is_transposed = self._compressed()
         places = _locate(A, is_transposed, rows, columns)
         listed = [positions for positions in (rows, columns) if isinstance(positions, Listed)]
