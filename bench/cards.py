@@ -153,7 +153,7 @@ def _by_processes(size: int, arguments: Sequence[str], out: Path) -> list[Row]:
         print("no mpiexec: ranks are threads alone")
         return []
     part = out.with_suffix(f".{size}.json")
-    command = ["mpiexec", "-n", str(size), sys.executable, "-m", "bench.cards", *arguments, "--one-of-many", str(part)]
+    command = ["mpiexec", "-n", str(size), sys.executable, "-m", "bench.cards", *arguments, "--one-of-many", str(part), str(size)]
     if subprocess.run(command, check=False).returncode:
         print(f"mpiexec failed with {size} processes")
         return []
@@ -173,18 +173,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--graphs", nargs="*", default=["rmat20", "rmat22"], help="matrices of the gallery, for A @ x")
     parser.add_argument("--ways", nargs="*", choices=["threads", "processes"], default=["threads", "processes"])
     parser.add_argument("--out", type=Path, default=Path("cards.json"), help="a JSON file; by default cards.json")
-    parser.add_argument("--one-of-many", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--one-of-many", nargs=2, help=argparse.SUPPRESS)
     said = list(sys.argv[1:] if arguments is None else arguments)
     given = parser.parse_args(said)
     if given.one_of_many is not None:
-        comm = distributed.world()
+        part, size = given.one_of_many
+        comm = distributed.world(expect=int(size))
         try:
             rows = measure_ranks(comm, given)
         except BaseException:
             comm.abort()
             raise
         if comm.rank == 0:
-            given.one_of_many.write_text(json.dumps([row | {"way": "processes"} for row in rows]), encoding="utf-8")
+            Path(part).write_text(json.dumps([row | {"way": "processes"} for row in rows]), encoding="utf-8")
         return
     devices = list_default_devices()
     sizes = given.ranks or [1 << bit for bit in range(len(devices).bit_length())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
+import os
 import pickle
 import sys
 import time
@@ -71,7 +72,39 @@ def _import_mpi() -> Any:
         raise ImportError(f"mpi4py finds no MPI ({str(error).splitlines()[0]}): {advice}", name="mpi4py") from error
 
 
-def world(time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> MpiCommunicator:
+#: Environment variables by which launchers tell a process the size of its world: by name, a variable that stands beside it, and
+#: the launcher. Slurm sets its size in an allocation, too, whose processes are no step and have no SLURM_PROCID.
+_WORLD_SIZES = {
+    "PMI_SIZE": ("PMI_RANK", "MPICH or Intel MPI"),
+    "OMPI_COMM_WORLD_SIZE": ("OMPI_COMM_WORLD_RANK", "Open MPI"),
+    "SLURM_STEP_NUM_TASKS": ("SLURM_PROCID", "Slurm"),
+}
+
+
+def _require_size(size: int, library: str, expect: int | None) -> None:
+    """Raise a RuntimeError if MPI's world, of a library, has another size than the launcher says, or than the caller expects."""
+    if expect is not None:
+        said = {f"expect={expect}": int(expect) == size}
+    else:
+        said = {
+            f"{name}={os.environ[name]} ({launcher})": int(os.environ[name]) == size
+            for name, (beside, launcher) in _WORLD_SIZES.items()
+            if os.environ.get(name, "").isdigit() and beside in os.environ
+        }
+        # PMIx says a rank alone, which may be too large for the world.
+        rank = os.environ.get("PMIX_RANK", "")
+        if rank.isdigit() and int(rank) >= size:
+            said[f"PMIX_RANK={rank} (PMIx)"] = False
+    # A launcher within a job of another launcher makes a world of its own, and leaves the variables of the outer one.
+    if said and not any(said.values()):
+        raise RuntimeError(
+            f"MPI's world has size {size}, and {', '.join(said)} says otherwise: mpi4py has loaded {library}, maybe not the "
+            "launcher's library. Set MPI4PY_LIBMPI to the launcher's libmpi, or start the processes by the mpiexec of mpi4py's "
+            f"library (srun: --mpi=pmi2 or --mpi=pmix); world(expect={size}) takes this world"
+        )
+
+
+def world(time_limit: float = 300.0, queue: cl.CommandQueue | None = None, *, expect: int | None = None) -> MpiCommunicator:
     """Return the communicator of all processes that were started together by ``mpiexec``.
 
     Parameters
@@ -81,11 +114,15 @@ def world(time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> Mp
     queue : pyopencl.CommandQueue, optional
         Of this rank's device. By default the ranks of a host take its devices in turns, those that are like the one that
         `clsparse_py.default_queue` has; of a CPU alone each takes an equal share of the cores.
+    expect : int, optional
+        The number of processes; by default the number that the launcher says, if it says one.
 
     Raises
     ------
     ImportError
         mpi4py, or MPI itself, is missing; the message says what to install.
+    RuntimeError
+        MPI's world has another size, as it has if mpi4py loads another MPI library than the launcher's; the message names both.
     ValueError
         The ranks run different versions of the package.
 
@@ -98,8 +135,9 @@ def world(time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> Mp
     >>> comm.rank, comm.size  # doctest: +SKIP
     (0, 1)
     """
-    limit = check_time_limit(time_limit)
-    return MpiCommunicator(_import_mpi().COMM_WORLD, limit, queue)
+    limit, mpi = check_time_limit(time_limit), _import_mpi()
+    _require_size(int(mpi.COMM_WORLD.size), mpi.Get_library_version().splitlines()[0].strip(), expect)
+    return MpiCommunicator(mpi.COMM_WORLD, limit, queue)
 
 
 class MpiCommunicator(Communicator):

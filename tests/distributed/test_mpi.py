@@ -12,6 +12,7 @@ import pyopencl as cl
 import pytest
 
 from clsparse_py import distributed
+from clsparse_py._distributed import mpi
 
 SECONDS = 120
 pytestmark = pytest.mark.any_platform
@@ -70,3 +71,41 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mpi4py.MPI", None)
     with pytest.raises(ImportError, match=r"mpi4py.*clsparse_py\[mpi\].*clsparse_py\[mpi-wheel\]"):
         distributed.world()
+
+
+def test_a_world_of_another_size_than_the_launchers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, (beside, _) in mpi._WORLD_SIZES.items():
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(beside, raising=False)
+
+    def refuse(size: int, expect: int | None, message: str) -> None:
+        with pytest.raises(RuntimeError, match=message):
+            mpi._require_size(size, "MPICH 4.3", expect)
+
+    mpi._require_size(1, "MPICH 4.3", None)
+    monkeypatch.setenv("PMIX_RANK", "1")
+    refuse(1, None, r"PMIX_RANK=1 \(PMIx\) says otherwise")
+    monkeypatch.setenv("PMIX_RANK", "0")
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "3")
+    mpi._require_size(1, "MPICH 4.3", None)  # an allocation, and no step
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    refuse(1, None, r"size 1, and SLURM_STEP_NUM_TASKS=3 \(Slurm\) .*loaded MPICH 4.3.*MPI4PY_LIBMPI.*--mpi=pmi2")
+    mpi._require_size(1, "MPICH 4.3", 1)
+    # A launcher within the step.
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
+    mpi._require_size(2, "MPICH 4.3", None)
+    mpi._require_size(3, "MPICH 4.3", None)
+    refuse(1, None, r"OMPI_COMM_WORLD_SIZE=2 \(Open MPI\), SLURM_STEP_NUM_TASKS=3 \(Slurm\) says otherwise")
+    refuse(1, 2, r"expect=2 says otherwise")
+
+
+@pytest.mark.usefixtures("queue")
+def test_the_library_of_another_launcher_is_noticed() -> None:
+    # What a process sees that Open MPI's launcher starts while mpi4py loads another library: a world of its own.
+    program = "from clsparse_py import distributed; distributed.world()"
+    environment = {**os.environ, "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "0"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS, env=environment)
+    assert done.returncode != 0
+    assert "MPI's world has size 1, and OMPI_COMM_WORLD_SIZE=2 (Open MPI) says otherwise" in done.stderr
