@@ -16,7 +16,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.shared import Distributed, collective, describe
-from clsparse_py._distributed.vectors import multiply, vector
+from clsparse_py._distributed.vectors import multiply, own_entries, vector
 from clsparse_py._ground.errors import class_of
 from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.order import note_written
@@ -92,12 +92,10 @@ def take_own_part(name: str, values: Any, division: Division, comm: Communicator
     Raises
     ------
     ValueError
-        The vector has another length or division; the message has its name.
+        The vector has another length; the message has its name.
     """
     if isinstance(values, vector):
-        if values.division != division:
-            raise ValueError(f"{name}: is divided as {values.division}, and the matrix needs {division}")
-        return values.own
+        return own_entries(name, values, division)
     on_device = isinstance(values, cl_array.Array)
     entries = values if on_device else np.asarray(values)
     n = division.length(comm.rank) if on_device else division.n

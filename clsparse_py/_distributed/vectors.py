@@ -15,11 +15,12 @@ from typing_extensions import Self
 from clsparse_py._arrays.base import SparseArray
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division, by_rows
+from clsparse_py._distributed.redivision import move_entries
 from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history, spell
 from clsparse_py._ground.errors import class_of
 from clsparse_py._run.transfer import copy_to_device
 
-__all__ = ["compute_norm_share", "multiply", "on_device", "vector"]
+__all__ = ["compute_norm_share", "multiply", "on_device", "own_entries", "vector"]
 
 
 class vector(Distributed):  # noqa: N801 - as the arrays' names
@@ -368,9 +369,7 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
     """Return the product of a matrix over ranks with a dense operand of any kind; ``times`` multiplies this rank's entries."""
     rank, queue = A.comm.rank, A.queue
     if isinstance(other, vector):
-        if other.division != of_x:
-            raise ValueError(f"x: is divided as {other.division}, and the matrix needs {of_x}")
-        product = vector.over(times(other.own), A.comm, of_y)
+        product = vector.over(times(own_entries("x", other, of_x)), A.comm, of_y)
         product.history = extend_history("@", A, other)
         return product
     if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
@@ -384,6 +383,21 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
     product = vector.over(times(on_device(queue, entries)), A.comm, of_y)
     product.history = extend_history(f"@ {dense.dtype}", A)
     return product.allgather()
+
+
+def own_entries(name: str, x: vector, division: Division) -> cl_array.Array:
+    """Return this rank's entries of a vector over ranks in a division; entries of another division are moved, by all ranks.
+
+    Raises
+    ------
+    ValueError
+        The vector has another length, or is of other ranks; the message has its name.
+    """
+    if x.division == division:
+        return x.own
+    if x.division.n != division.n or x.division.size != division.size:
+        raise ValueError(f"{name}: is divided as {x.division}, and the matrix needs {division}")
+    return move_entries(x.own, x.comm, x.division, division)
 
 
 def _require_length(x: Any, n: int, reason: str) -> None:

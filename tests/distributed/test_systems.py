@@ -97,7 +97,7 @@ def test_cg_is_told_everything_else(queue: cl.CommandQueue) -> None:
             (lambda own: linalg.cg(own, b[:5]), ValueError),
             (lambda own: linalg.cg(own, b, M=np.eye(60)), TypeError),
             (lambda own: linalg.cg(own, b, M=lambda r: 3 * r.norm()), ValueError),
-            (lambda own: linalg.cg(own, distributed.vector.zeros(distributed.by_rows(60, 3), own.comm)), ValueError),
+            (lambda own: linalg.cg(own, distributed.vector.zeros(distributed.by_rows(59, 3), own.comm)), ValueError),
         ):
             with pytest.raises(error):
                 team.run(wrong, A)
