@@ -59,9 +59,9 @@ MUTANTS = (
     # Faults that there were once.
     Mutant(
         "values of a converted copy with the original's indices",
-        "clsparse_py/_solvers/linalg/triangular.py",
-        'rows.with_values(convert(queue, "A", rows.data, dtype))',
-        "rows.with_values(rows.astype(dtype).data)",
+        "clsparse_py/_solvers/linalg/triangular_plan.py",
+        'convert(queue, "A", rows.data, dtype)',
+        "rows.astype(dtype).data",
     ),
     Mutant(
         "launches of chains on queues without order",
@@ -188,6 +188,18 @@ MUTANTS = (
         "templates/elementwise/union_at_once.mako",
         "result_bits_of[${work_group}], before_of",
         "results_of[${work_group}], before_of",
+    ),
+    Mutant(
+        "new values of a triangular plan, in the order of the transposed",
+        "clsparse_py/_solvers/linalg/triangular_plan.py",
+        "if not self._is_direct:",
+        "if False:",
+    ),
+    Mutant(
+        "columns of right-hand sides that a work-item solves together",
+        "templates/triangular/solve.mako",
+        "first_column + get_global_id(0) * ${width}",
+        "first_column + get_global_id(0)",
     ),
 )
 

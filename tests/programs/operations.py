@@ -717,7 +717,7 @@ def _triangular(d: Draw) -> Step:
     A = well_posed(d, n, d.dtype("fc"))
     if not d.values[A].dtype.kind == "f" and d.chance(0.5):
         raise SkipError
-    b = d.array((n,) if d.chance(0.6) else (n, 3), kinds="ifc", small=True)
+    b = d.array((n,) if d.chance(0.6) else (n, d.one([3, 17])), kinds="ifc", small=True)
     lower, unit = d.chance(0.5), d.chance(0.2)
     form = d.values[A].format
     T = f"sp.{'tril' if lower else 'triu'}({A}, format={form!r})"

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from platforms import PLATFORMS
 
+from tests.programs.mutants import MUTANTS, Mutant
+
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.every_platform
 
@@ -32,3 +34,8 @@ def test_programs_of_a_fixed_seed(platform: str) -> None:
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_kept_programs(platform: str) -> None:
     run("-m", "tests.programs.kept", platform, platform=platform)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_mutants_apply(mutant: Mutant) -> None:
+    assert mutant.wrong in mutant.text()
