@@ -76,7 +76,15 @@ void ${name}(
 {
 % if schedule == "levels":
     for (uint level = first; level < last; ++level) {
-        for (ulong i = starts[level] + get_global_id(0); i < (ulong)starts[level + 1]; i += get_global_size(0)) {
+        const ulong begin_of_level = starts[level], end_of_level = starts[level + 1];
+%     if work_group == 1:
+        // A work-item is a core's loop: it takes neighbouring rows.
+        const ulong span = (end_of_level - begin_of_level + get_num_groups(0) - 1) / get_num_groups(0);
+        const ulong first_row = begin_of_level + get_group_id(0) * span;
+        for (ulong i = first_row; i < min(first_row + span, end_of_level); ++i) {
+%     else:
+        for (ulong i = begin_of_level + get_global_id(0); i < end_of_level; i += get_global_size(0)) {
+%     endif
             const I row = order[i];
 ${factor_row()}\
         }

@@ -79,7 +79,13 @@ ${solve_row()}\
 % else:
     for (uint level = first; level < last; ++level) {
         const ulong begin = (ulong)starts[level] * columns, end = (ulong)starts[level + 1] * columns;
+%     if work_group == 1:
+        // A work-item is a core's loop: it takes neighbouring rows.
+        const ulong span = (end - begin + get_num_groups(0) - 1) / get_num_groups(0), first_row = begin + get_group_id(0) * span;
+        for (ulong i = first_row; i < min(first_row + span, end); ++i) {
+%     else:
         for (ulong i = begin + get_global_id(0); i < end; i += get_global_size(0)) {
+%     endif
             const ulong at = columns == 1 ? i : i / columns, column = i - at * columns;
             const I row = order[at];
 ${solve_row()}\

@@ -24,8 +24,13 @@ class Thresholds(thresholds.Thresholds):
 
     #: Largest triangular system that one work-item solves, row by row.
     max_serial: int = number(0, "rows", on_cores=2**31 - 1)
+    #: Most compute units of a CPU device on which one work-item solves: more units share the rows of a level.
+    max_serial_units: int = number(8, "compute units")
 
 
 def choose_method(queue: cl.CommandQueue, structure: Structure) -> str:
     """Return the name of the method for a triangular structure on a queue's device."""
-    return "serial" if structure.shape[0] <= Thresholds.of(describe(queue.device)).max_serial else "levels"
+    device = describe(queue.device)
+    limits = Thresholds.of(device)
+    is_serial = structure.shape[0] <= limits.max_serial and device.compute_units <= limits.max_serial_units
+    return "serial" if is_serial else "levels"

@@ -120,8 +120,8 @@ def ilu0(A: Any, sweeps: int | None = None) -> DeviceOperator:
 
     Notes
     -----
-    Saad, "Iterative Methods for Sparse Linear Systems", 10.3: elimination row by row or, on devices other than CPUs, by the level
-    sets of A's lower triangle. Sweeps (Chow and Patel, "Fine-grained parallel incomplete LU factorization") compute all entries
+    Saad, "Iterative Methods for Sparse Linear Systems", 10.3: elimination in the order of rows, or of level sets of
+    A's lower triangle. Sweeps (Chow and Patel, "Fine-grained parallel incomplete LU factorization") compute all entries
     at the same time from those of the sweep before; they are those of ILU(0) once there were as many sweeps as the factors have
     levels. A product solves two triangular systems, as `spsolve_triangular`.
 
