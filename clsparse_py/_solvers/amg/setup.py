@@ -202,7 +202,8 @@ def smoothed_aggregation_solver(
     presmoother, postsmoother : {"jacobi", "chebyshev", None}, tuple or list
         ``("jacobi", {"iterations": 1, "omega": w, "withrho": True})``: steps ``x += w / rho(D^-1 A) D^-1 (b - A x)``.
         ``("chebyshev", {"degree": 3, "lower_bound": 1 / 30, "upper_bound": 1.1, "iterations": 1})``: the polynomial of D^-1 A
-        that is small between these parts of its largest eigenvalue. A list has an entry for each level.
+        that is small between these parts of its largest eigenvalue; with ``{"kind": "fourth"}``, or ``"opt_fourth"`` of degree 1
+        to 6, the polynomial of the fourth kind, which needs no lower bound. A list has an entry for each level.
     improve_candidates : {"jacobi", None}, tuple or list
         How candidates are smoothed before prolongators are made of them: ``("jacobi", {"omega": w, "iterations": i})`` takes
         steps to ``A B = 0``. By default four on the finest level. `MultilevelSolver.refresh` keeps the candidates.
@@ -227,7 +228,8 @@ def smoothed_aggregation_solver(
     -----
     Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic problems"; Bell,
     Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods". The aggregates of a matrix are the same
-    on every device. The largest eigenvalue is found by 8 steps of the Lanczos method from the same vector each time.
+    on every device. Lottes, "Optimal polynomial smoothers for multigrid V-cycles": polynomials of the fourth kind, and their
+    optimal weights. The largest eigenvalue is found by 8 steps of the Lanczos method from the same vector each time.
 
     Differences from PyAMG: aggregates are those of a maximal independent set of distance 2; smoothers are Jacobi's by default,
     those of candidates too.

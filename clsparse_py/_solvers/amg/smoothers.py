@@ -7,10 +7,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from clsparse_py._ground.records import dataclass
 
 __all__ = ["Smoother", "list_by_level", "make_smoother", "unpack"]
+
+#: Optimal weights of the steps of a Chebyshev smoother of the fourth kind, by degree from 1 on (Lottes, Table 1).
+_FOURTH_WEIGHTS = (
+    (1.125,),
+    (1.02387287570313, 1.26408905371085),
+    (1.00842544782028, 1.08867839208730, 1.33753125909618),
+    (1.00391310427285, 1.04035811188593, 1.14863498546254, 1.38268869241000),
+    (1.00212930146164, 1.02173711549260, 1.07872433192603, 1.19810065292663, 1.41322542791682),
+    (1.00128517255940, 1.01304293035233, 1.04678215124113, 1.11616489419675, 1.23829020218444, 1.43524297106744),
+)
 
 
 @dataclass(frozen=True)
@@ -71,10 +82,20 @@ def _make_jacobi(rho: Callable[[], float], iterations: int = 1, omega: float = 1
 
 
 def _make_chebyshev(
-    rho: Callable[[], float], degree: int = 3, lower_bound: float = 1 / 30, upper_bound: float = 1.1, iterations: int = 1
+    rho: Callable[[], float],
+    degree: int = 3,
+    lower_bound: float | None = None,
+    upper_bound: float = 1.1,
+    iterations: int = 1,
+    kind: str = "first",
 ) -> Smoother:
-    """Return the Chebyshev smoother of a degree for the upper part of the spectrum of D^-1 A."""
+    """Return the Chebyshev smoother of a degree and a kind: "first", for the spectrum of D^-1 A from a bound on, or a fourth."""
     degree = operator.index(degree)
+    if kind != "first":
+        if lower_bound is not None:
+            raise ValueError(f"chebyshev: lower_bound belongs to the kind 'first', has {lower_bound} with {kind!r}")
+        return Smoother("chebyshev", _list_fourth(degree, kind, rho() * upper_bound), True, _check_iterations(iterations))
+    lower_bound = 1 / 30 if lower_bound is None else lower_bound
     if degree < 1 or not 0 < lower_bound < upper_bound:
         raise ValueError(
             f"chebyshev: needs a degree of at least 1 and bounds that ascend, has {degree}, {lower_bound}, {upper_bound}"
@@ -84,6 +105,24 @@ def _make_chebyshev(
     # The polynomial 1 - t p(t) of a smoother p is 1 at t = 0, and vanishes at Chebyshev's roots.
     polynomial = np.poly(roots)
     return Smoother("chebyshev", tuple((-polynomial / polynomial[-1])[:-1].tolist()), True, _check_iterations(iterations))
+
+
+def _list_fourth(degree: int, kind: str, high: float) -> tuple[complex, ...]:
+    """Return the coefficients of a smoother by Chebyshev polynomials of the fourth kind, for eigenvalues up to ``high``."""
+    if kind not in ("fourth", "opt_fourth"):
+        raise ValueError(f"chebyshev: kind must be 'first', 'fourth' or 'opt_fourth', is {kind!r}")
+    most = len(_FOURTH_WEIGHTS) if kind == "opt_fourth" else 32
+    if not 1 <= degree <= most or not high > 0:
+        raise ValueError(f"chebyshev: kind {kind!r} needs a degree from 1 to {most} and a positive bound, has {degree}, {high}")
+    weights = _FOURTH_WEIGHTS[degree - 1] if kind == "opt_fourth" else (1.0,) * degree
+    # The residual and the step of the iteration, and the smoother p, as polynomials of an eigenvalue t.
+    t, residual, step = Polynomial([0.0, 1.0]), Polynomial([1.0]), Polynomial([4 / (3 * high)])
+    p = weights[0] * step
+    for i in range(1, degree):
+        residual = residual - t * step
+        step = (2 * i - 1) / (2 * i + 3) * step + (8 * i + 4) / ((2 * i + 3) * high) * residual
+        p = p + weights[i] * step
+    return tuple(p.coef[::-1].tolist())
 
 
 def _check_iterations(iterations: Any) -> int:

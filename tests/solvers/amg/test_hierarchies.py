@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from clsparse_py._build import programs
 from clsparse_py._build.built import Built
 from clsparse_py._build.plain import are_plain
 from clsparse_py._device.device import describe
+from clsparse_py._solvers.amg import smoothers
 
 pytestmark = pytest.mark.any_platform
 
@@ -207,6 +209,36 @@ def test_prolongators_are_those_of_products(
             np.testing.assert_allclose(P.data, Q.data, atol=1e-13)
 
 
+def test_smoothers_of_the_fourth_kind(wide: cl.CommandQueue) -> None:
+    high, t = 2.5, np.linspace(0, 2.5, 20001)[1:]
+    for kind, degree in itertools.product(("fourth", "opt_fourth"), range(1, 7)):
+        coefficients = smoothers.make_smoother(
+            "", ("chebyshev", {"kind": kind, "degree": degree}), lambda: high / 1.1
+        ).coefficients
+        error = 1 - t * np.polyval(coefficients, t)
+        assert np.abs(error).max() < 1
+        if kind == "fourth":
+            # (2k + 1) times the error is the Chebyshev polynomial of the fourth kind W_k(1 - 2 t / high).
+            angle = np.arccos(1 - 2 * t[:-1] / high)
+            wanted = np.sin((degree + 0.5) * angle) / np.sin(angle / 2)
+            np.testing.assert_allclose((2 * degree + 1) * error[:-1], wanted, atol=1e-8)
+        else:
+            # The optimal weights let all extremes of this factor of the bound for V-cycles be the same.
+            factor = t / high * error**2 / (1 - error**2)
+            inner = factor[1:-1][(factor[1:-1] > factor[:-2]) & (factor[1:-1] >= factor[2:])]
+            assert inner.size == degree - 1
+            np.testing.assert_allclose(inner, factor[-1], rtol=1e-6)
+    host, counts = grid(40), []
+    A, b = clsparse_py.csr_array(host, queue=wide), np.random.default_rng(0).random(host.shape[0])
+    for option in ("jacobi", ("chebyshev", {"kind": "fourth", "degree": 3}), ("chebyshev", {"kind": "opt_fourth", "degree": 3})):
+        residuals: list[float] = []
+        ml = amg.smoothed_aggregation_solver(A, presmoother=option, postsmoother=option, max_coarse=10)
+        x = ml.solve(b, tol=1e-10, residuals=residuals)
+        assert np.linalg.norm(b - host @ x) <= 1e-9 * np.linalg.norm(b)
+        counts.append(len(residuals))
+    assert max(counts[1:]) < counts[0]
+
+
 def test_systems_that_are_no_good_end(wide: cl.CommandQueue) -> None:
     host = grid()
     ml, b = solver(wide, host), np.ones(576)
@@ -252,6 +284,9 @@ def test_wrong_arguments(queue: cl.CommandQueue) -> None:
         ("presmoother: 'gauss_seidel' does not run", {"presmoother": "gauss_seidel"}),
         ("postsmoother: must be a name", {"postsmoother": 5}),
         ("chebyshev: needs", {"presmoother": ("chebyshev", {"degree": 0})}),
+        ("chebyshev: kind must be", {"presmoother": ("chebyshev", {"kind": "second"})}),
+        ("degree from 1 to 6", {"presmoother": ("chebyshev", {"kind": "opt_fourth", "degree": 7})}),
+        ("lower_bound belongs to", {"presmoother": ("chebyshev", {"kind": "fourth", "lower_bound": 0.1})}),
         ("iterations: must not", {"presmoother": ("jacobi", {"iterations": -1})}),
         ("max_levels, max_coarse", {"max_levels": 0}),
     ]
