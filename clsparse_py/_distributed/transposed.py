@@ -86,7 +86,7 @@ class Transposed(Distributed):
 
 
 def _select_sent_rows(A: csr_array) -> list[SentRows]:
-    """Return the rows of the transposed that this rank sends to each rank: A's entries in the rank's columns."""
+    """Return the rows of A.T that this rank sends to each rank: A's entries in the receiver's columns."""
     rows = A.remote.T.tocsr().get()
     begin = A.rows.part(A.comm.rank).start
     return [SentRows.of(rows, A.halo.sources.get(rank, slice(0, 0)), begin) for rank in range(A.comm.size)]

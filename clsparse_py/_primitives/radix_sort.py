@@ -175,7 +175,10 @@ class _Pass(NamedTuple):
         return self.sorted_values is not None and self.values is None
 
     def arguments(self, *, lower: bool) -> list[Any]:
-        """Return the scattering kernel's arguments behind the digit counts; ``lower`` adds the pointers of the pass before."""
+        """Return the scattering kernel's arguments that follow the digit counts.
+
+        If the pass writes pointers, ``lower`` adds the earlier pass's pointers.
+        """
         arguments: list[Any] = list(self.making)
         if self.values is not None:
             arguments.append(self.values)

@@ -280,7 +280,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         return self.steps(device, dtype, subject, self.default(device, dtype, "strategy", subject.features), (label,))
 
     def steps(self, device: Device, dtype: str, subject: SpgemmProblem, strategy: str, labels: Sequence[str]) -> tuple[str, ...]:
-        """Return the labels of thresholds one step from some labels by which a strategy computes the product in other ways."""
+        """Return threshold labels one step from the given labels, if the strategy then computes the product in a further way."""
         works: dict[tuple[tuple[int, int, int], ...], Work] = {}
         request = Request(strategy=parse(strategy))
         untuned = self.thresholds(device, dtype)

@@ -246,7 +246,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the labels of SpMV's binning schemes, or of the kernels that a device builds without adaptation."""
+        """Return labels of SpMV's binning schemes, or of kernels that a device builds with their labels' sizes."""
         if question == "scheme":
             return _SCHEMES
         labels = (_SINGLE if question == "single" else _BIN)[device.lanes_are_loops]
@@ -309,7 +309,7 @@ class SpmvTunable(Tunable[Subject]):
 
 
 def _is_legal(choice: KernelChoice, device: Device, dtype: str) -> bool:
-    """Return whether a device builds an SpMV kernel with the sizes of its label, without adaptation."""
+    """Return whether a device builds an SpMV kernel with exactly the sizes that its label names."""
     record = choice.record(device, Arithmetic(dtype, dtype), scaled=False)
     requested = {"work_group": choice.work_group, "items": choice.items}
     if isinstance(record, Subvector):

@@ -172,9 +172,9 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
 
 
 def _gains(folds: Losses, rule: Losses) -> bool:
-    """Return whether cross-validated trees lose less time on average than the untuned rule, and little on the slowest cases.
+    """Return whether cross-validated trees lose less time on average than the untuned rule, and little at the 95th percentile.
 
-    With too few families to leave some out, no gain is shown.
+    False if there are too few families to leave some out.
     """
     if not folds.cases:
         return False

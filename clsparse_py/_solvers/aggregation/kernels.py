@@ -64,7 +64,7 @@ class Thresholds(thresholds.Thresholds):
     steps_ahead: int = number(64, "steps", least=1)
 
 
-#: Kernel of the first state of each node of a graph, and of the distance from the node back to its first neighbour.
+#: Kernel that sets each graph node's first state, and how far, in node numbers, its first neighbour lies before it (else 0).
 BEGIN = declare_loop(
     "aggregation/begin",
     "The first state of each node of a graph, 1 if the node has a neighbour, else 0; and its reach, the distance back to its "

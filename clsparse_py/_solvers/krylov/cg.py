@@ -43,7 +43,8 @@ _CURVATURE = Pass(
     keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
 )  # fmt: skip
 # CG's vectors no longer change once the residual of the iteration before is small enough.
-# The norm of CG's residual is predicted for the next direction, which so needs no pass of its own, and is then computed anew.
+# CG's next direction uses a predicted norm of the residual, so the direction needs no separate pass; the norm is computed
+# afterwards.
 #: The vector pass of CG's step of x and r, and of the next direction, without a preconditioner.
 _STEP = Pass(
     "cg_step", reads=("q",), updates=("x", "r", "p"), takes=("bound", "norm"), totals=("pq", "qq", "rq"),

@@ -41,7 +41,7 @@ _DISTANCE = 12
 _FEW = 4
 #: Columns between the first and the last of a row of C, from which on a worker's sums would not stay in a core's cache.
 _FAR = 1 << 15
-#: Number of words of bit masks that stands for a row of B without masks: over three an entry, so that columns are set singly.
+#: Value of `_State.n_words` for a row of B if no bit masks are made: the greatest, without flags, so columns are set singly.
 _NO_MASKS = 0xFFFFFFFC
 
 
@@ -108,7 +108,7 @@ class _State:
     chunk_row : pyopencl.array.Array
         The first row of each chunk, and the number of rows.
     n_words : pyopencl.array.Array
-        The number of words of masks of each row of B.
+        For each row of B four times the number of its mask words, plus flags (see ``templates/spgemm/masks.mako``).
     masks : tuple of pyopencl.array.Array
         Masks of B's rows; empty once C has its structure.
     """

@@ -34,7 +34,7 @@ _MIN_LARGE_PRODUCTS = 1024
 _MIN_SLOTS = 128
 #: Most entries of a row of A whose products lanes share out: local memory has the number of each entry's first product.
 _MAX_LENGTH = 1024
-#: Bytes of local memory that a hash kernel needs beside one row's hash table, which has all the rest.
+#: Bytes of local memory left beside the hash table of a row that a smaller table left out; the table may take all the rest.
 _STAGED_BYTES = 4 << 10
 #: Most slots of a hash table whose columns are sorted by counting smaller ones, which is quicker than a sorting network.
 _RANKED = 64
