@@ -73,7 +73,7 @@ def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
 
 
 def combine_with_scipy(name: str, A: SparseArray, other: Any) -> Any:
-    """Return the result of A's reflected operator ``name`` (``__radd__``) for SciPy's ``other``: in its format, but for dia."""
+    """Return ``other - A`` (if ``name`` is ``__rsub__``, say) for a sparse array ``other`` of SciPy, computed on the device."""
     if name == "__rmul__" and isinstance(other, scipy.sparse.spmatrix):
         name = "__rmatmul__"  # `*` of SciPy's matrices is the product of matrices
     if name == "__radd__" and other.format == "dia":
@@ -103,7 +103,7 @@ def dense_operand_of(other: Any) -> Any:
 
 
 def cast_target(current: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
-    """Return the NumPy dtype that `astype` converts values to, named by ``dtype``; a TypeError if ``casting`` forbids it.
+    """Return the NumPy dtype that `astype` converts values to, named by ``dtype``; raise if ``casting`` or the package forbids.
 
     Raises
     ------
@@ -163,7 +163,7 @@ class SparseArray(InPlace, Sparse):
     __class_getitem__: Any = classmethod(types.GenericAlias)
 
     def __init_subclass__(cls, one_dimensional: bool | None = None, **options: Any) -> None:
-        """Register a subclass under its format and its number of dimensions; under both, one and two, if that is None."""
+        """Register a subclass as its format's class for one dimension (``one_dimensional``), two (False) or both (None)."""
         super().__init_subclass__(**options)
         if hasattr(cls, "_format"):
             for dimensions in (False, True) if one_dimensional is None else (one_dimensional,):
@@ -200,7 +200,7 @@ class SparseArray(InPlace, Sparse):
 
     @abc.abstractmethod
     def _as_csr(self) -> csr_array:
-        """Return the array's cached CSR form with two dimensions, which callers do not change; changes to the array drop it."""
+        """Return the array's CSR form with two dimensions (a vector as one row), often cached: callers must not change it."""
 
     def _times(self, dense: Any) -> Any:
         """Return the product ``A @ dense`` of the sparse array A and a dense vector or matrix."""
@@ -232,11 +232,11 @@ class SparseArray(InPlace, Sparse):
         return self.nnz
 
     def __len__(self) -> int:
-        """Raise a TypeError, as SciPy's arrays do."""
+        """Raise a TypeError, as the length of a sparse array is ambiguous; SciPy's arrays do the same."""
         raise TypeError("length: ambiguous for a sparse array; ask for A.nnz or A.shape[0]")
 
     def __bool__(self) -> bool:
-        """Return whether an array of one place stores an entry; larger arrays have no truth value, as in SciPy."""
+        """Return whether a 1 x 1 array stores an entry; raise a ValueError for an array of another shape, as SciPy does."""
         if self.shape == (1, 1):
             return self.nnz != 0
         raise ValueError(f"truth value: ambiguous, as A is {self._shape_as_text()}; ask for A.nnz, or use A.get()")
@@ -283,7 +283,7 @@ class SparseArray(InPlace, Sparse):
         return convert(copy=copy)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> coo_array | Self:
-        """Return the entries as a `coo_array` of another shape of equal size; for the same shape, the array itself or a ``copy``.
+        """Return the entries as a `coo_array` of another shape with as many places; for the same shape, A itself or a ``copy``.
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class SparseArray(InPlace, Sparse):
     def toarray(self, *, out: cl_array.Array) -> cl_array.Array: ...
 
     def toarray(self, order: Any = None, out: Any = None) -> Any:
-        """Return the sparse array as a dense one: a new NumPy array, or ``out``, NumPy's or the device's; duplicates are summed.
+        """Return the array as a dense one, duplicates summed: a new NumPy array, or ``out`` of NumPy or the device, overwritten.
 
         Parameters
         ----------
@@ -373,7 +373,7 @@ class SparseArray(InPlace, Sparse):
     todense = toarray
 
     def _write_dense(self, out: cl_array.Array, order: Any) -> Any:
-        """Write the sparse array's entries into a dense array on the device, and return the dense array."""
+        """Overwrite a dense device array with the sparse array's values, 0 where none is stored, and return the dense array."""
         if order is not None:
             raise ValueError("order: cannot be given beside out")
         if out.shape != self.shape or out.dtype != self.dtype:
@@ -402,9 +402,9 @@ class SparseArray(InPlace, Sparse):
     def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __matmul__(self, other: Any) -> Any:
-        """Return ``A @ other``: sparse for a sparse operand, NumPy's for NumPy's, a device array (not waited for) for one.
+        """Return ``A @ other``: sparse for a sparse operand, a NumPy array for NumPy's, a device array for a device array.
 
-        The product of sparse arrays has A's format, but CSR if A is in COO form.
+        The host does not wait for values of a device array. The product of sparse arrays has A's format, but CSR if A is COO.
         """
         if scipy.sparse.issparse(other):
             other = on_device(self.queue, other)
@@ -470,7 +470,7 @@ class SparseArray(InPlace, Sparse):
         return self @ x
 
     def rmatvec(self, x: Any) -> Any:
-        """Return the product ``A.conj().T @ x`` of an m x n matrix A and a vector x of m entries; the transposed A is cached."""
+        """Return the product ``A.conj().T @ x`` of an m x n matrix A and a vector x of m entries, from ``x.conj() @ A``."""
         if self.dtype.kind != "c":
             return self._transposed_times(x)
         return _conjugate(self._transposed_times(_conjugate(x)))
@@ -484,13 +484,13 @@ class SparseArray(InPlace, Sparse):
         return self @ X
 
     def rmatmat(self, X: Any) -> Any:
-        """Return the product ``A.conj().T @ X`` of an m x n matrix A and a dense X of m rows; the transposed A is cached."""
+        """Return the product ``A.conj().T @ X`` of an m x n matrix A and a dense X of m rows, computed as by `rmatvec`."""
         return self.rmatvec(X)
 
     # ---- NumPy's functions
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
-        """Call the operator or method that implements a ufunc of NumPy, such as ``np.add`` or ``np.matmul``."""
+        """Return a NumPy ufunc's result, ``np.add``'s, say, by A's operator or method for it; raise a TypeError without one."""
         if out and options.get("axes") in _AXES_IN_PLACE:
             options = {}
         result = NotImplemented if method != "__call__" or options else _apply_ufunc(ufunc, inputs)
@@ -586,7 +586,7 @@ class SparseArray(InPlace, Sparse):
             self.maxprint = operator.index(maxprint)
 
     def __format__(self, spec: str) -> str:
-        """Return the text of `repr`, without reading the entries."""
+        """Return the text of `repr`, formatted by ``spec`` as a string is; the entries are not read."""
         return format(repr(self), spec)
 
     def __repr__(self) -> str:
@@ -626,7 +626,10 @@ _AXES_IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
 
 
 def _apply_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """Return the result of a NumPy ufunc on operands, a sparse array among them; NotImplemented if no operator implements it."""
+    """Return the result of a NumPy ufunc on operands, a sparse array among them; NotImplemented if no operator implements it.
+
+    The ufuncs of `REFUSED`, such as ``np.sign``, raise the error given there.
+    """
     if ufunc in REFUSED:
         name = ufunc.__name__
         raise REFUSED[ufunc](f"numpy.{name}: takes no sparse array, as with SciPy's; use A.{name}()")

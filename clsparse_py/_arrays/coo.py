@@ -236,7 +236,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @property
     def col(self) -> cl_array.Array:
-        """The column of each stored entry, a device array."""
+        """The column of each stored entry, or its position in an array of one dimension: a device array."""
         return self._coords[-1]
 
     @col.setter
@@ -473,7 +473,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _of_compressed(self, rows: csr_array) -> Self:
-        """Return a selection from the array, which indexing made in CSR form as ``rows``, as a `coo_array`."""
+        """Return ``rows``, the CSR form of a selection that indexing made, as a `coo_array`; it has as many dimensions as A."""
         if self.ndim == 2:
             return rows.tocoo(copy=False)  # type: ignore[return-value] # a coo_array
         return self.over(rows.queue, rows.shape[1:], (rows.indices,), rows.data)
@@ -489,7 +489,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _as_csr(self) -> csr_array:
-        """Return the array's cached CSR form with two dimensions, which callers do not change."""
+        """Return the array's cached CSR form with two dimensions (a vector as one row), which callers must not change."""
         return self._cached_csr()._as_csr()
 
     def _csr_for_dense(self, dtype: np.dtype[Any]) -> csr_array:
@@ -558,14 +558,14 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return self.tocsr().trace(offset)
 
     def nonzero(self) -> tuple[np.ndarray[Any, Any], ...]:
-        """Return the coordinates of stored entries that are not 0, in their order, as NumPy arrays."""
+        """Return the coordinates of stored entries that are not 0, in the order of storage, as NumPy arrays."""
         self._require_valid()
         data, *coordinates = (copy_to_host(part, self._queue) for part in (self._data, *self._coords))
         return tuple(coordinate[data != 0] for coordinate in coordinates)
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return an elementwise operation's result: in COO form if only stored values change or SciPy's is, else as for CSR."""
+        """Return an elementwise operation's result: in COO form if only values change or SciPy's is COO, else the CSR form's."""
         of_values = name in OF_VALUES or (name in BY_SCALAR and is_scalar(arguments[0]))
         if not of_values and name not in OF_SUMS:
             is_dense_sum = name in ("__add__", "__radd__") and isinstance(arguments[0], (np.ndarray, cl_array.Array))
@@ -608,7 +608,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return result if name not in ("count_nonzero", "getnnz") or along is None else result.astype(np.int64)
 
     def explain(self) -> MemoryReport:
-        """Return a report of the bytes that the array holds, its caches for products included; prints as a table."""
+        """Return a report, shown as a table, of the bytes of device memory that the array and its caches hold."""
         arrays = {"data": self._data, **dict(zip(_NAMES[self.ndim], self._coords, strict=True))}
         return report_memory(repr(self), arrays, None, {"CSR": (self._csr, "products")})
 
@@ -619,7 +619,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
 
 def _is_coo_in_scipy(name: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether SciPy's result of the elementwise operation ``name`` is in COO form, to which a CSR result is converted."""
+    """Return whether SciPy's result of the elementwise operation ``name`` on a CSR form is in COO form, for a scalar operand."""
     if not arguments or not is_scalar(arguments[0]):
         return False
     if name in ("maximum", "minimum"):

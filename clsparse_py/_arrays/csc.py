@@ -240,7 +240,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         self._t.eliminate_zeros()
 
     def prune(self) -> None:
-        """Cut off the entries that are stored behind the last column."""
+        """Drop the entries that are stored after those of the last column."""
         self._t.prune()
 
     def check_format(self, full_check: bool = True) -> None:
@@ -269,7 +269,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         return self._t._alias()
 
     def transpose(self, axes: Any = None, copy: bool = False) -> csr_array:
-        """Return the transposed matrix, as SciPy's method does; see `csr_array.transpose`."""
+        """Return the transposed matrix as a `csr_array`, over the same arrays or, with ``copy``, with arrays of its own."""
         require_reversed(axes)
         return self._t.copy() if copy else self.T
 
@@ -280,7 +280,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def tocsr(self, copy: bool = False) -> csr_array:
-        """Return the matrix in CSR form, its rows sorted: SpTRANS, see `clsparse_py.transpose`."""
+        """Return the matrix in CSR form, the columns of each row sorted: SpTRANS, see `clsparse_py.transpose`."""
         cached: csr_array | None = self._rows if self._rows is not None else self._t._transpose_cache.transposed
         return transpose(self._t) if cached is None else cached.copy()
 
@@ -291,7 +291,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def tocoo(self, copy: bool = True) -> coo_array:
-        """Return the matrix in COO form, in the order of its entries; without ``copy``, over the same arrays."""
+        """Return the matrix in COO form, in the order of its entries; without ``copy``, values and rows are not copied."""
         return self._t.tocoo(copy=copy).T
 
     @override
@@ -308,7 +308,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _of_compressed(self, rows: csr_array) -> Self:
-        """Return, as a `csc_array`, a selection from the matrix that indexing made as ``rows``: transposed, in CSR form."""
+        """Return a selection that indexing made from the matrix as a `csc_array`; ``rows`` is its transposed in CSR form."""
         return self.over(rows)
 
     # ---- products
@@ -343,7 +343,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return an elementwise operation's result, by the transposed matrix in CSR form; if rows are broadcast, by A's."""
+        """Return an elementwise operation's result, by the transposed's CSR form; if dense or with broadcast rows, by A's."""
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
         if name not in _PRODUCTS and arguments and is_sparse(arguments[0]) and arguments[0].ndim == 1:
@@ -361,7 +361,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a reduction along an axis, which the transposed matrix does in CSR form along the other axis."""
+        """Return the result of a reduction along an axis, computed by the transposed matrix in CSR form along the other axis."""
         along = axis_of(axis)
         if along is None and name.startswith("arg"):
             # The flat positions that `argmax` and `argmin` return count places row by row, as in the CSR form.
@@ -377,7 +377,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         return self._as_csr().spmm_plan()
 
     def explain(self) -> MemoryReport:
-        """Return a report of the bytes that the array holds, its caches for products included; prints as a table."""
+        """Return a report, shown as a table, of the bytes of device memory that the array and its caches hold."""
         A = self._t
         arrays = {"data": A.data, "indices": A.indices, "indptr": A.indptr}
         caches = {"CSR": (A._transpose_cache.transposed, "A @ x, A @ B, sums of columns of A.T")}

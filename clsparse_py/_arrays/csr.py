@@ -289,7 +289,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def tocsc(self, copy: bool = False) -> csc_array:
-        """Return the matrix in CSC form, its columns sorted: SpTRANS, see `clsparse_py.transpose`."""
+        """Return the matrix in CSC form, the rows of each column sorted: SpTRANS, see `clsparse_py.transpose`."""
         columns: csc_array = class_of_format("csc").over(transpose(self))
         return columns
 
@@ -356,8 +356,9 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
     def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __matmul__(self, other: Any) -> Any:
-        """Return ``A @ other``: sparse for a sparse operand, NumPy's for NumPy's, a device array (not waited for) for one.
+        """Return ``A @ other``: sparse for a sparse operand, a NumPy array for NumPy's, a device array for a device array.
 
+        The host does not wait for a device array's values.
         For a sparse array, ours or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`; for a one-dimensional sparse
         array it is a `coo_array` of one dimension.
         """
@@ -426,7 +427,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         return self._plan
 
     def explain(self) -> MemoryReport:
-        """Return a report of the bytes that the array holds, its caches for products included; prints as a table."""
+        """Return a report, shown as a table, of the bytes of device memory that the array and its caches hold."""
         arrays = {"data": self.data, "indices": self.indices, "indptr": self.indptr}
         uses = "A.T @ x, x @ A, A.T @ B, sums of columns"
         return report_memory(repr(self), arrays, self, {"CSR of the transposed": (self._transpose_cache.transposed, uses)})

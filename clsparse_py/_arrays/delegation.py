@@ -33,7 +33,7 @@ ENTRYWISE = (
 )  # fmt: skip
 #: Names of the reflected elementwise operators, which Python calls on the right operand.
 REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
-#: Names of operations that change each stored value by itself, duplicates included, such as ``-A``.
+#: Names of operations that change each stored value by itself, without summing duplicates first, such as ``-A``.
 OF_VALUES = frozenset(("__neg__", "conj", "conjugate", "real", "imag"))
 #: Names of operations that change each stored value by itself, after duplicates were summed, such as ``abs(A)``.
 OF_SUMS = frozenset(("__abs__", "__round__", "__pow__", "power", *UFUNCS))
@@ -110,7 +110,7 @@ def result_of(A: Any, name: str, *arguments: Any, **named: Any) -> Any:
 
 
 def delegate(cls: type[Any]) -> None:
-    """Give an array class a delegate for each elementwise operation and reduction of `csr_array` that it does not define."""
+    """Give an array class a delegate for each elementwise operation and reduction of `csr_array` that the class lacks."""
     for names, method in ((ENTRYWISE, "_entrywise"), (ALONG, "_along")):
         for name in names:
             of_csr = inspect.getattr_static(csr_array, name, None)
@@ -125,7 +125,7 @@ def _make_delegate(name: str, passing: str, of_csr: Any) -> Any:
 
     @functools.wraps(of_csr)
     def method(self: Any, *arguments: Any, **named: Any) -> Any:
-        """Do the operation ``name`` by the array's method ``passing``; with SciPy's array at its left, in that array's format."""
+        """Return a result by the method named ``passing``, or by `combine_with_scipy` for a left operand of SciPy."""
         if name in REFLECTED and scipy.sparse.issparse(arguments[0]):
             return combine_with_scipy(name, self, arguments[0])
         return getattr(self, passing)(name, *arguments, **named)

@@ -19,7 +19,7 @@ __all__ = ["doors", "on_scipy"]
 
 _Array = TypeVar("_Array", bound=type[Any])
 
-#: Names of array members without a door (fallback to SciPy): those of every object, those without kernels, `@` and `dot`.
+#: Names of array members without a door (fallback to SciPy): every object's but comparisons, those without kernels, `@`, `dot`.
 _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
@@ -35,10 +35,10 @@ _IN_PLACE = (
 
 
 def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a SciPy function as a function of device arrays: operands are copied to the host, sparse results to the device."""
+    """Return a SciPy function as a function of device arrays: operands are copied to the host, results as `by_scipy` says."""
 
     def call(*arguments: Any, queue: Any = None, **named: Any) -> Any:
-        """Call the SciPy function with host copies of the arguments."""
+        """Return the SciPy function's result for host copies of the arguments, copied back as `by_scipy` says."""
         queue = queue or queue_in((*arguments, *named.values())) or default_queue()
         return by_scipy(function, *arguments, queue=queue, **named)
 
@@ -46,7 +46,10 @@ def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def doors(cls: _Array) -> _Array:
-    """Give a class doors (fallbacks to SciPy): constructor, products, setters, SciPy's members but `_WITHOUT` and `ON_HOST`."""
+    """Give a class doors (fallbacks to SciPy) for its constructor, products, setters and most members that SciPy's class has.
+
+    Private members, those of `_WITHOUT` and those that always run on the host (`ON_HOST`) get none.
+    """
     for name in (*dir(getattr(scipy.sparse, cls.__name__)), *_PARTS):
         member = inspect.getattr_static(cls, name, None)
         if isinstance(member, property) and member.fset is not None:
@@ -75,7 +78,7 @@ def _method(name: str) -> Callable[..., Any]:
     """Return a function that calls the method ``name`` of its first argument, an array of SciPy."""
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:
-        """Call the method ``name`` of A, an array of SciPy."""
+        """Return the result of the method ``name`` of A, an array of SciPy."""
         return getattr(A, name)(*arguments, **named)
 
     return call
@@ -86,7 +89,7 @@ def _edit_on_host(cls: type[Any], name: str, change: Callable[..., Any] | None =
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:
-        """Change the array A in place, by SciPy's method ``name`` or by ``change``, on a copy of the host."""
+        """Change the array A in place: SciPy's method ``name``, or ``change``, changes a host copy that replaces the content."""
         host = A.get()
         method = getattr(host, name) if change is None else functools.partial(change, host, name)
         result = method(*map(on_host, arguments), **{key: on_host(argument) for key, argument in named.items()})

@@ -21,7 +21,7 @@ __all__ = ["array_on", "as_given", "by_scipy", "on_host", "queue_in", "wrap_scip
 
 
 def on_host(operand: Any) -> Any:
-    """Return a sparse array as SciPy's array, a device array as NumPy's, a list of arrays likewise; other operands unchanged."""
+    """Return a sparse array as SciPy's array, a device array as NumPy's, lists and tuples by element; others unchanged."""
     if type(operand) in (list, tuple):
         return type(operand)(map(on_host, operand))
     if isinstance(operand, cl_array.Array) and not operand.flags.forc:
@@ -48,7 +48,7 @@ def _flatten(operands: Iterable[Any]) -> Iterator[Any]:
 
 
 def queue_in(operands: Iterable[Any]) -> cl.CommandQueue | None:
-    """Return the queue of the first operand on a device, in lists, too; None if no operand is."""
+    """Return the queue of the first operand on a device that has one, also inside lists and tuples; None if none has."""
     queues = (
         operand.queue
         for operand in _flatten(operands)
@@ -76,7 +76,7 @@ def by_scipy(
     queue: cl.CommandQueue | None = None,
     **named: Any,
 ) -> Any:
-    """Return the result of a SciPy function on host copies, copied back if sparse, or if dense and an operand is a device array.
+    """Return the result of a SciPy function on host copies, copied back if sparse, or if dense and one operand is, on the device.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def wrap_scipy(
     @runs_on_host(f"{module.rpartition('.')[2]}.{name}")
     @functools.wraps(function, assigned=("__name__", "__qualname__"))
     def call(*arguments: Any, **named: Any) -> Any:
-        """Call the SciPy function with host copies of the arguments."""
+        """Return the SciPy function's result for host copies of the arguments, by `by_scipy`, converted by ``gives`` if given."""
         result = by_scipy(function, *arguments, multiplies=multiplies, takes=takes, **named)
         return result if gives is None else gives(result, queue_in((*arguments, *named.values())))
 

@@ -19,13 +19,13 @@ from clsparse_py._precision.arithmetic import OPENCL_TYPES
 
 __all__ = ["SUFFIXES", "read_matrix", "suffix_of", "write_matrix"]
 
-#: Endings of the names of files that `read_matrix` takes.
+#: Endings of the names of files that `read_matrix` and `write_matrix` take.
 SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 
 #: Errors of SciPy's readers for malformed, truncated or oversized files.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
 
-#: Options of `scipy.io.mmread` for an array as the result: SciPy warns without ``spmatrix``, which older versions lack.
+#: Options of `scipy.io.mmread` for an array as the result: SciPy warns without ``spmatrix``; empty where SciPy lacks it.
 _AS_ARRAY: dict[str, Any] = {"spmatrix": False} if "spmatrix" in inspect.signature(scipy.io.mmread).parameters else {}
 
 
@@ -96,7 +96,7 @@ def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -
 
 
 def suffix_of(path: Path) -> str:
-    """Return which of `SUFFIXES` the name of a file, in upper or lower case, ends with; raise a ValueError if none."""
+    """Return the one of `SUFFIXES` with which a file's name ends, ignoring the name's case; raise a ValueError without one."""
     ending = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
     if ending is None:
         raise ValueError(f"{path}: not a name of a matrix file, which ends with {', '.join(SUFFIXES)}")
@@ -136,7 +136,7 @@ def _canonical_csr(loaded: Any) -> scipy.sparse.csr_array:
 
 
 def _convert_hypersparse(coordinates: Any) -> scipy.sparse.csr_array:
-    """Return the CSR form of a matrix whose coordinates take less memory than its row pointers.
+    """Return the canonical CSR form of a COO matrix whose arrays take less memory than its row pointers will.
 
     SciPy's conversion passes over all rows several times; this conversion writes row pointers once.
     """

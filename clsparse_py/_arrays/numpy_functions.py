@@ -12,7 +12,7 @@ from clsparse_py._operations.elementwise.operators import UFUNCS
 
 __all__ = ["METHODS", "OPERATORS", "REFUSED", "UNARY_FUNCTIONS"]
 
-#: Names of the operator methods, the left operand's and the right operand's, that implement a NumPy ufunc of two operands.
+#: Names of the methods of the left and of the right operand that implement a NumPy ufunc of two operands, by the ufunc.
 OPERATORS: Mapping[np.ufunc, tuple[str, str]] = {
     np.add: ("__add__", "__radd__"),
     np.subtract: ("__sub__", "__rsub__"),
@@ -47,5 +47,5 @@ METHODS: Mapping[str, str] = {
     **{name: name for name in ("min", "nanmax", "nanmin", "nonzero", "real", "reshape", "sum", "trace", "transpose")},
     **dict(zip(("amax", "amin", "around", "round"), ("max", "min", "__round__", "__round__"), strict=True)),
 }
-#: Classes of the errors for NumPy ufuncs that sparse arrays refuse, as in SciPy, though they have methods of these names.
+#: Classes of the errors for NumPy ufuncs that sparse arrays refuse, as in SciPy, though the arrays have methods of these names.
 REFUSED = {np.sign: ValueError, np.floor: TypeError, np.ceil: TypeError, np.trunc: TypeError}

@@ -146,7 +146,10 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         return _drop_rows(spgemm(self._row, other._as_csr())).tocoo(copy=False)
 
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an elementwise operation, which the matrix of one row does with operands of one row."""
+        """Return the result of an elementwise operation, computed with one-dimensional operands as matrices of one row.
+
+        A sparse matrix as operand is for products alone: ``==`` and ``!=`` give False and True, others raise a ValueError.
+        """
         if any(is_sparse(argument) and argument.ndim == 2 for argument in arguments) and name not in (
             "multiply",
             "__mul__",

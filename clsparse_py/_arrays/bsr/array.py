@@ -160,7 +160,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _checked(self) -> Facts:
-        """Return the `Facts` about the matrix's structure (whether blocks are sorted, say), which is checked first if unknown."""
+        """Return the `Facts` about the matrix's structure (whether blocks are sorted, say), after a check if they are unknown."""
         self.require_valid()
         return self._structure.checked()
 
@@ -212,19 +212,19 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @property
     def data(self) -> cl_array.Array:
-        """The blocks, a device array of three dimensions. May be set to others of the same size, NumPy's or the device's."""
+        """The blocks, a device array of three dimensions. May be set to an array of the same shape, NumPy's or the device's."""
         return self._data
 
     @data.setter
     def data(self, blocks: Any) -> None:
-        """Replace the blocks of the matrix."""
+        """Replace the blocks of the matrix by as many others of the same size, and empty its caches."""
         values = place_blocks(self.queue, blocks, None, copy=False)
         if values.shape != self._data.shape:
             raise ValueError(f"data: must have shape {self._data.shape}, has {values.shape}")
         self._become(self._structure, values)
 
     def require_valid(self) -> None:
-        """Check the matrix's structure unless it was checked before, and cut off the blocks behind the last row."""
+        """Check the matrix's structure unless it was checked before, and drop the blocks stored after those of the last row."""
         self._structure.require_valid()
         n, n_data = self._structure.indices.size, self._data.shape[0]
         if n_data != n:
@@ -241,13 +241,13 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return Matrix.assembled(self._structure, flat(self.queue, self._data, self._data.shape[0]))
 
     def _number_blocks(self) -> cl_array.Array:
-        """Return a device array with the numbers of the matrix's blocks, from 0 on."""
+        """Return a device array of the numbers 0, 1, 2, ..., one for each block of the matrix."""
         n, index = self.indices.size, self.indptr.dtype
         return copy_to_device(self.queue, "numbers of blocks", np.arange(n, dtype=index))
 
     @override
     def sort_indices(self) -> None:
-        """Sort the blocks of each row of blocks by column, in place: all arrays but `indptr` are new. Duplicates keep order."""
+        """Sort the blocks of each block row by column, in place: if any are moved, `data` and `indices` become new arrays."""
         if not self.has_sorted_indices:
             numbers, indices, indptr = with_sorted_rows(self.queue, (self._number_blocks(), self.indices, self.indptr))
             data = gather(self.queue, self._data, numbers, "moved")
@@ -299,11 +299,11 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @property
     def T(self) -> Self:  # noqa: N802 - SciPy's name for it
-        """The transposed matrix, with arrays of its own; the permutation of blocks is cached in the structure."""
+        """The transposed matrix, with values of its own; the order of its blocks is cached in the structure."""
         return self.transpose()
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Self:  # noqa: ARG002 - always its own
-        """Return the transposed matrix of blocks, which are transposed too.
+        """Return the transposed matrix as a `bsr_array`: block (i, j) is this matrix's block (j, i), transposed.
 
         Parameters
         ----------
@@ -354,7 +354,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def tocsc(self, copy: bool = False) -> csc_array:
-        """Return the matrix in CSC form, its columns sorted."""
+        """Return the matrix in CSC form, the row indices of each column sorted."""
         return self._as_csr().tocsc()
 
     @override
@@ -364,7 +364,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> Self:
-        """Return the `bsr_array` itself or, with ``copy`` or another ``blocksize``, a new `bsr_array`."""
+        """Return the `bsr_array` itself; with ``copy``, a copy; for another ``blocksize``, a new one with blocks of that size."""
         if blocksize is not None and parse_blocksize(blocksize) != self.blocksize:
             return self.of_rows(self._as_csr(), blocksize)
         return self.copy() if copy else self
@@ -457,7 +457,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an elementwise operation: a `bsr_array` if SciPy's result is one, else as for CSR."""
+        """Return the result of an elementwise operation: a `bsr_array` if SciPy's result is one, else the CSR form's result."""
         if name in OF_VALUES or name in OF_SUMS or (name in BY_SCALAR and is_scalar(arguments[0])):
             return self._on_values(name, *arguments, **named)
         result = result_of(self._as_csr(), name, *arguments, **named)
@@ -497,7 +497,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return getattr(self._as_csr(), name)(axis, *arguments, **named)
 
     def explain(self) -> MemoryReport:
-        """Return a report of the bytes that the array holds, its caches for products included; prints as a table."""
+        """Return a report, shown as a table, of the bytes of device memory that the array and its caches hold."""
         arrays = {"data": self._data, "indices": self.indices, "indptr": self.indptr}
         transposed: Any = self._transposed_blocks
         caches = {"CSR": (self._csr, "operations by way of CSR"), "blocks of the transposed": (transposed, "x @ A")}

@@ -31,7 +31,7 @@ _WORK_GROUP = 64
 
 
 def flat(queue: cl.CommandQueue, values: cl_array.Array, n: int | None = None) -> cl_array.Array:
-    """Return the first n values of a device array, by default all, as a one-dimensional array over the same memory."""
+    """Return the first n values in a device array's buffer, by default as many as the array has, as a flat array over it."""
     view = array_of(queue, values.size if n is None else n, np.dtype(values.dtype), values.base_data)
     view.events.extend(values.events)
     return view
@@ -54,7 +54,7 @@ def _group_of_rows(chain: Chain) -> int:
 
 
 def count_blocks(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> int:
-    """Return the number of blocks of a size in which a CSR matrix with sorted rows has entries. The host waits for the number."""
+    """Return in how many blocks of ``size`` (rows, columns) a CSR matrix with sorted rows has entries. The host waits."""
     chain = Chain(queue, *parts)
     return _count_in_rows(chain, parts, shape, size, chain.scratch(shape[0], parts[1].dtype))[1]
 
@@ -62,7 +62,7 @@ def count_blocks(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], s
 def _count_in_rows(
     chain: Chain, parts: Parts, shape: tuple[int, int], size: Size, positions: cl_array.Array
 ) -> tuple[cl_array.Array, int]:
-    """Return the row pointers of the blocks in which a CSR matrix has entries, and the number of blocks. The host waits."""
+    """Return the row pointers of a CSR matrix's BSR form, and the number of its blocks, for which the host waits."""
     data, indices, indptr = parts
     n, index = shape[0] // size[0], indptr.dtype
     pointers = allocate(chain.queue, "indptr", n + 1, index)
@@ -75,7 +75,7 @@ def _count_in_rows(
 
 
 def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> Parts:
-    """Return the blocks in which a CSR matrix has entries, sorted, duplicates summed. The host waits for the number of blocks.
+    """Return a CSR matrix's BSR arrays (blocks, columns, row pointers), sorted, duplicates summed. The host waits for a number.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def choose_blocksize(count: Callable[[Size], int], shape: tuple[int, int], nnz: 
 
 
 def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Parts:
-    """Return the data, indices and indptr of a block matrix of a shape in CSR form, zeros of blocks included."""
+    """Return the data, indices and indptr of a block matrix's CSR form, zeros of blocks included; ``shape`` counts entries."""
     rows, columns = parts[0].shape[1:]
     n = parts[0].size
     index = index_for(max(n, shape[1]), parts[1].dtype)
@@ -183,7 +183,7 @@ def gather(
 
 
 def mark_nonzero_blocks(queue: cl.CommandQueue, blocks: cl_array.Array) -> cl_array.Array:
-    """Return a byte for each block: 1 if the block has an entry other than 0, else 0."""
+    """Return a device array of a byte for each block: 1 if the block has an entry other than 0, else 0."""
     n, rows, columns = blocks.shape
     chain, marks = Chain(queue, blocks), allocate(queue, "marks", n, np.uint8)
     parts = 2 if blocks.dtype.kind == "c" else 1

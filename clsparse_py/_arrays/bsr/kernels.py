@@ -144,7 +144,7 @@ class Product(_OfBlocks):
 
     @staticmethod
     def choose_slices(device: Device, rows: int, columns: int, mean: float) -> int:
-        """Return how many blocks a team (work-items of a block row) multiplies at a time, if rows have a mean of ``mean``."""
+        """Return how many blocks a team (work-items of a block row) multiplies at once; rows have ``mean`` blocks on average."""
         slices, team = 1, Thresholds.of(device).team
         while 2 * slices <= mean and 2 * slices * rows * columns <= team:
             slices *= 2
@@ -159,12 +159,12 @@ class Product(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, and ``teams``, the rows of blocks that a work-group multiplies at once."""
+        """Return the template's arguments: fields, and ``teams``, the number of block rows that a work-group multiplies."""
         return {**super().arguments(), "teams": self.work_group // (self.rows * self.columns * self.slices)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record with as many teams (of a block row each) as ``work_group`` work-items hold; None if not one."""
+        """Return the record with as many teams (one to a block row) as ``work_group`` work-items make; None if none."""
         team = self.rows * self.columns * self.slices
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
@@ -195,7 +195,7 @@ class Columns(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, n_columns: int, adjacent: bool) -> Columns:
-        """Return the kernel parameters of ``A @ X`` for an X of ``n_columns`` columns; ``adjacent``: X is row-major."""
+        """Return the kernel parameters of ``A @ X`` for an X of ``n_columns`` columns; ``adjacent`` says if X is row-major."""
         width = 1
         if device.lanes_are_loops and adjacent and arithmetic.vector_operations:
             width = min(_VECTOR_BYTES // arithmetic.result.itemsize, 1 << max(n_columns, 1).bit_length() - 1)
@@ -237,7 +237,7 @@ class Multiply(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int, mean: float) -> Multiply:
-        """Return the kernel parameters of ``A @ B`` of block matrices, for a B with a mean of ``mean`` blocks in a row."""
+        """Return the kernel parameters of ``A @ B`` of block matrices; B's block rows have ``mean`` blocks on average."""
         team, teams = rows * wide, 1
         while teams < mean and 2 * teams * team <= min(Thresholds.of(device).max_teams, device.max_work_group):
             teams *= 2
@@ -251,7 +251,7 @@ class Multiply(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record with as many teams (of a block of B each) as ``work_group`` work-items hold; None if not one."""
+        """Return the record with as many teams (one to a block of B) as ``work_group`` work-items make; None if none."""
         team = self.rows * self.wide if self.lanes else 1
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
@@ -324,7 +324,7 @@ class Gather(WithValues):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records: "", and one for each way to move blocks or single entries."""
+        """Yield example records: "", each way by rows of blocks ("moved", say), and ways by entries ("moved_entries", say)."""
         usual = {**cls.usual(device, arithmetic), "work_group": min(64, device.max_work_group)}
         yield "", cls(**usual, way="moved", entries=False)
         for way in ("moved", "transposed", "summed"):

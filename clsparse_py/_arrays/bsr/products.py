@@ -118,7 +118,7 @@ def _enqueue_multiply(
 def product_of_blocks(
     queue: cl.CommandQueue, a: tuple[Structure, cl_array.Array], b: tuple[Structure, cl_array.Array]
 ) -> tuple[Structure, cl_array.Array]:
-    """Return the structure and the blocks of the product ``A @ B`` of block matrices; the structure is SpGEMM's of the patterns.
+    """Return the structure and the blocks of the product ``A @ B`` of block matrices; SpGEMM of the patterns gives the structure.
 
     Parameters
     ----------
