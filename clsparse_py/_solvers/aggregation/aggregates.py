@@ -21,8 +21,8 @@ from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choo
 
 __all__ = ["Aggregates", "aggregate_nodes"]
 
-# Longer blocks in the order of a graph's nodes make better aggregates, and take more steps.
-#: Nodes of a block divided by the mean distance from a node to its first neighbour; aggregation orders the blocks by hash.
+# Aggregation orders the blocks of a graph's nodes by hash. Longer blocks make better aggregates, and take more steps.
+#: Least nodes of a block, as a multiple of the mean distance, in node numbers, from a node back to its first neighbour.
 _LINES = 128
 #: End mark, in place of a node's number, of the linked lists of nodes that wait until a certain node is decided.
 _NONE = 0xFFFFFFFF
@@ -54,7 +54,7 @@ class Aggregates(NamedTuple):
 def _order_nodes(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the order of n nodes in aggregation: log2 of a block's number of nodes, blocks sorted by hash, and blocks' ranks.
 
-    ``reach`` is the sum of the distances from nodes to their first neighbours.
+    ``reach`` is the sum of the distances, in node numbers, from nodes back to their first neighbours.
     """
     shift = max(_LINES * max(reach // max(n, 1), 1) - 1, 1).bit_length()
     blocks = np.arange(max(-(-n // (1 << shift)), 1), dtype=np.uint64)
@@ -139,7 +139,7 @@ def _decide_active_nodes(
     graph: _OrderedGraph,
     state: cl_array.Array,
 ) -> bool:
-    """Decide a graph's maximal independent set by steps over active nodes; return False, undecided, if that fails; waits.
+    """Decide a graph's maximal independent set by steps over active nodes, and return True; False if that can't be done; waits.
 
     False: the graph is not symmetric, or has more nodes than uint32 numbers; no node is decided.
     """

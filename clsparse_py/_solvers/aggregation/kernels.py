@@ -30,11 +30,11 @@ __all__ = [
 MAX_INVERTED = 256
 #: Work-items that share a row while a work-group inverts the coarsest matrix of a multigrid hierarchy.
 _INVERTING_LANES = 32
-#: Entries of a smoothed prolongator's row for which a work-item has local memory; 8 if A's longest row has at most 8 entries.
+#: Entries of a smoothed prolongator's row for which a work-item has local memory, on GPUs; 8 if A's rows have at most 8 entries.
 _ROOM = 16
 #: Most bytes of local memory in which a work-group computes rows of a smoothed prolongator.
 _LOCAL = 24576
-#: Most neighbours of a graph's node whose aggregates are counted, when the node joins the aggregate that most neighbours are in.
+#: Number of a node's neighbours, from the first on, whose aggregates may be joined: the node joins the most frequent of them.
 _MOST = 32
 #: Entries of a row of the graph that a work-item of aggregation loads at a time, in search of an undecided node to wait for.
 _AT_ONCE = 8
@@ -138,7 +138,7 @@ class Advance(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the record's fields, teams in a work-group, entries loaded at a time."""
+        """Return the template's arguments by name: fields, teams in a work-group, row entries that a work-item loads at once."""
         return {**super().arguments(), "teams": self.work_group // self.lanes, "at_once": _AT_ONCE}
 
     @override
@@ -149,7 +149,7 @@ class Advance(OfStructure):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel's variants: "", "step" and "many_lanes"."""
+        """Yield example records: "" (phase "first"), "step", and "many_lanes" (phase "step" for nodes of many neighbours)."""
         advance = cls.legal(device, arithmetic.index, "first", 7.0)
         yield "", advance
         yield "step", replace(advance, phase="step")
@@ -174,7 +174,7 @@ class Join(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the record's fields, and how many neighbours' aggregates a node counts."""
+        """Return the template's arguments by name: the fields, and the number of neighbours whose aggregates a node may join."""
         return {**super().arguments(), "most": _MOST}
 
 
@@ -204,7 +204,7 @@ class DenseInverse(OfNumbers):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, work-items to a row, teams in a work-group, most unknowns."""
+        """Return the template's arguments by name: fields, work-items that share a row, teams in a work-group, most unknowns."""
         lanes = math.gcd(_INVERTING_LANES, self.work_group)
         return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "most": MAX_INVERTED}
 
@@ -240,7 +240,7 @@ class Tentative(OfNumbers):
     Attributes
     ----------
     normed : bool
-        Whether there is one candidate, whose norms are known.
+        Whether there is one candidate, which is divided by its known norms; else candidates are copied as they are.
     """
 
     template = "aggregation/tentative"
@@ -305,7 +305,7 @@ class Prolongator(OfNumbers):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records: one for each phase, some with rows in local memory ("room") or one work-item ("adjacent")."""
+        """Yield example records: one for each phase, some with rows in local memory ("room") or adjacent rows ("adjacent")."""
         types, group = (arithmetic.index, arithmetic.floating), work_group_of(device)
         yield "", cls(group, *types, "make", False)
         for phase in ("pack", "values"):

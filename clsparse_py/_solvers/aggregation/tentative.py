@@ -20,7 +20,8 @@ from clsparse_py._solvers.aggregation.kernels import Norms, Orthonormal, Tentati
 
 __all__ = ["make_tentative_prolongator"]
 
-#: Relative norm, 10 machine epsilons at least, below which a candidate counts as linearly dependent on earlier ones.
+# The tolerance is 10 machine epsilons at least.
+#: Ratio of a candidate's norms after and before orthogonalisation, in an aggregate, below which it depends on earlier candidates.
 _TOLERANCE = 1e-10
 
 

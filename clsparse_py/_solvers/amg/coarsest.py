@@ -50,7 +50,10 @@ def compute_inverse_values(A: csr_array) -> cl_array.Array:
 
 @door()
 def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
-    """Return the values, row by row, of a small positive definite matrix's inverse; None if a work-group can't invert it."""
+    """Return the values, row by row, of a matrix's inverse, by one work-group; None if the host has to invert the matrix.
+
+    None: the matrix is too large, not Hermitian positive definite or almost singular, or the device takes plain kernels alone.
+    """
     data, indices, indptr = parts
     chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
     if not 0 < n <= MAX_INVERTED or chain.device.is_plain:
@@ -68,7 +71,7 @@ def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Arra
 
 
 def _make_dense_structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return the columns and row pointers of a dense n x n matrix in CSR form."""
+    """Return the column indices and row pointers of a dense n x n matrix in CSR form."""
     return np.tile(np.arange(n, dtype=np.int32), n), n * np.arange(n + 1, dtype=np.int32)
 
 

@@ -58,7 +58,10 @@ class _Room:
         self.sweeps.set_all(scalars.ravel())
 
     def follow_levels(self) -> bool:
-        """Copy smoothers' coefficients and A's inverse diagonal anew and return True; return False if A, P or R was replaced."""
+        """Copy smoothers' coefficients and A's inverse diagonal anew, and return True; return False if commands are out of date.
+
+        They are if A, P or R was replaced, or if commands use a copy that was cast to another dtype.
+        """
         current = self._level.A, self._level.P, self._level.R
         present = self.A, self.P, self.R
         if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
@@ -262,7 +265,7 @@ class Workspace:
         return self._bind_k_cycle(number, kind, repeats)
 
     def _bind_k_cycle(self, number: int, kind: str, repeats: int) -> list[Command]:
-        """Return the commands of a K-cycle's two conjugate gradient steps on a level, preconditioned by a cycle on that level."""
+        """Return the commands of a K- or AMLI-cycle's two conjugate gradient steps, preconditioned by a cycle, on a level."""
         level = self._rooms[number]
         b, x = level.get_vector("b"), level.get_vector("x")
         directions = [(level.get_vector(f"p{i}"), level.get_vector(f"q{i}")) for i in (0, 1)]

@@ -108,7 +108,7 @@ class Level:
         as_divided(self.A).raise_alike(ValueError(message))
 
     def relaxed(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
-        """Return a copy of the vector x after steps of the Jacobi method for ``A x = 0``, where A is the level's matrix."""
+        """Return a copy of the vector x after ``iterations`` Jacobi steps for ``A x = 0``, where A is the level's matrix."""
         A, gain = self.A, omega / self.rho()
         queue = A.queue
         for event in Chain(queue, x).wait_for or ():
@@ -126,7 +126,7 @@ class Level:
         return relaxed.reshape(x.shape)  # type: ignore[no-any-return, no-untyped-call] # PyOpenCL's
 
     def smoothing(self, omega: float) -> Any:
-        """Return the matrix of a Jacobi step, ``1 - omega / rho D^-1 A``, of A's structure."""
+        """Return the matrix of a Jacobi step, ``1 - omega / rho D^-1 A``, with A's structure; rho is as `rho` returns it."""
         inverse, gain = self.inverse(), omega / self.rho()
 
         def smoothed(part: csr_array, first: int = 0) -> csr_array:

@@ -55,5 +55,5 @@ def bind_product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.
 
 @door()
 def _bind_local_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
-    """Return the command of a product with a matrix on one device, such as a rank's diagonal block."""
+    """Return the command of ``y = A x`` or, if ``adds``, ``y += A x``, for a matrix on one device, such as a rank's own block."""
     return get_spmv_plan(A).bound(queue, A, x, y, *((1, 1) if adds else (None, None)))

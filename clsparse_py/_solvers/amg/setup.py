@@ -322,7 +322,7 @@ def _set_smoothers(levels: list[Level], options: Options) -> None:
 
 
 def _coarsen(level: Level, number: int, options: Options) -> _Step | None:
-    """Return the step of setup from a level to the next coarser level, on one device; None if that level were no smaller."""
+    """Smooth a level's candidates, and return the step to the next coarser level, on one device; None if that were no smaller."""
     graph = select_strong_entries(reduce_blocks(level.A, level.blocksize), options.at_level("strength", number))
     queue = level.A.queue
     groups = aggregate_nodes(queue, graph.indices, graph.indptr)
@@ -409,7 +409,10 @@ def _read_matrix(A: Any) -> tuple[csr_array, int]:
 
 
 def _read_candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
-    """Return the user's near-nullspace candidates B on the device, a row for each unknown; ones by default."""
+    """Return the user's near-nullspace candidates B on the device, a row for each unknown; by default ones.
+
+    The default has as many columns as a node has unknowns: a column's ones are in the rows of one unknown of each node.
+    """
     if B is None and blocksize == 1 and A.shape[0]:
         ones, chain = allocate(A.queue, "candidates", (A.shape[0], 1), A.dtype), Chain(A.queue)
         chain.fill(ones, 1, A.shape[0])

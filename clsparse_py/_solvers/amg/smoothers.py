@@ -62,7 +62,7 @@ def unpack(option: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def list_by_level(name: str, option: Any) -> list[Any]:
-    """Return an option of multigrid as a list with an entry for each level; a tuple that is not (name, options) is a list.
+    """Return an option of multigrid as a list of entries by level, finest first; a tuple is one entry if it is (name, options).
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _make_chebyshev(
     iterations: int = 1,
     kind: str = "first",
 ) -> Smoother:
-    """Return the Chebyshev smoother of a degree and a kind: "first", for the spectrum of D^-1 A from a bound on, or a fourth."""
+    """Return the Chebyshev smoother of a degree: of the first kind, for eigenvalues between two bounds, or of the fourth."""
     degree = operator.index(degree)
     if kind != "first":
         if lower_bound is not None:
@@ -108,7 +108,7 @@ def _make_chebyshev(
 
 
 def _list_fourth(degree: int, kind: str, high: float) -> tuple[complex, ...]:
-    """Return the coefficients of a smoother by Chebyshev polynomials of the fourth kind, for eigenvalues up to ``high``."""
+    """Return the coefficients, highest power first, of a Chebyshev smoother of the fourth kind for eigenvalues up to ``high``."""
     if kind not in ("fourth", "opt_fourth"):
         raise ValueError(f"chebyshev: kind must be 'first', 'fourth' or 'opt_fourth', is {kind!r}")
     most = len(_FOURTH_WEIGHTS) if kind == "opt_fourth" else 32

@@ -20,12 +20,13 @@ __all__ = ["START", "Basis"]
 
 #: Number of basis vectors of a Krylov space that one vector pass reads.
 _AT_ONCE = 4
-#: Indices of the basis vectors within a block, which are those vectors of a Krylov basis that one vector pass reads.
+#: Indices of basis vectors within a block; a block is as many vectors of a Krylov basis as one vector pass reads.
 _PLACES = range(_AT_ONCE)
 #: Names of a block's basis vectors in the OpenCL C of vector passes.
 _BASIS = tuple(f"v{i}" for i in _PLACES)
 
-#: Names of the scalars and sums of Arnoldi's process: inner products h and s of basis vectors with w, and norms of w and b.
+# Before a linear combination is added to x, the scalars h are its factors, which the host sets.
+#: Names for Arnoldi's process: scalars (inner products h of basis vectors with w; w's norm), sums (s for h, squares of w and b).
 LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" for i in _PLACES), "ww", "bb"))
 
 #: The sum of squares of w, the vector that becomes the next basis vector: its name, and the expression of a summand.
@@ -131,7 +132,7 @@ class Basis:
         """Enqueue the computation of the next basis vector, and the read of the next column of the Hessenberg matrix.
 
         The operator multiplies the basis vector numbered ``column``. Its product is made orthogonal to the first ``n_earlier``
-        vectors, by default all up to that one, is scaled, and becomes the basis vector behind these, or ``target``.
+        vectors, by default all up to that one, is scaled, and becomes the basis vector after these, or ``target``.
         """
         n_earlier = column + 1 if n_earlier is None else n_earlier
         if self._M is None:
@@ -172,12 +173,12 @@ class Basis:
                 column_read.event.wait()
 
     def replace(self, number: int, values: np.ndarray[Any, Any]) -> None:
-        """Make a host vector orthonormal to the basis vectors before a number, and the basis vector of that number."""
+        """Make a host vector orthonormal to the first ``number`` basis vectors, and store it as the vector of that index."""
         self.assign(self.q, values)
         self.orthogonalise(number, self.q)
 
     def assign(self, vector: cl_array.Array, values: np.ndarray[Any, Any]) -> None:
-        """Copy the entries of a host vector to a vector of the device."""
+        """Copy the entries of a host vector to a vector of the device; waits."""
         contiguous = np.ascontiguousarray(values, self.sweeps.dtype)
         submit("a vector", cl.enqueue_copy, self.sweeps.chain.queue, vector.base_data, contiguous, is_blocking=True)
 
@@ -189,7 +190,7 @@ class Basis:
         return product.astype(np.result_type(product, np.float64))
 
     def orthogonalise(self, number: int, values: cl_array.Array) -> None:
-        """Make a device vector orthonormal to the basis vectors before a number, and the basis vector of that number."""
+        """Make a device vector orthonormal to the first ``number`` basis vectors, and store it as the vector of that index."""
         self.sweeps.copy(self.w, values)
         # The replaced basis vector, which vector passes read with its block, is filled with 0, as it must not count.
         self.sweeps.fill(self.vectors[number])

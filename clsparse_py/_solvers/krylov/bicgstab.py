@@ -60,7 +60,7 @@ _HALF = Pass(
     lines=("if (active) r -= times(alpha, v);",), sums=(("ss", "of_real(square(r))"),),
     keeps=(("alpha", "alpha"), ("middle", "active || real_part(code) != 1 ? code : of_real(-11)")), guarded=True,
 )  # fmt: skip
-#: The vector pass that begins the inner products of t = A M s, from which BiCGSTAB's omega is computed.
+#: The vector pass that begins the inner products of t = A M s with s and with t, from which BiCGSTAB's omega is computed.
 _STABILISER = Pass("bicgstab_stabiliser", reads=("t", "r"), sums=(("ts", "times(conjugate(t), r)"), ("tt", "of_real(square(t))")))
 
 
@@ -151,7 +151,7 @@ def bicgstab(system: System) -> int:
         return direction[turn]()
 
     def finish(number: int) -> bool:
-        """Enqueue the rest of an iteration of BiCGSTAB; return whether it is the first and its half step solves the system."""
+        """Enqueue the rest of an iteration of BiCGSTAB; return whether it is the first one and its half step alone is enough."""
         if M is not None:
             M(p, p_m)
         A(p_m, v)

@@ -58,7 +58,7 @@ _STEP = Pass(
     lines=("x += times(alpha, p);", "if (active) r -= times(alpha, q);", "p = r + p * beta;"), sums=(_RR,),
     keeps=(("going", "of_real(active ? 1 : 0)"),), guarded=True,
 )  # fmt: skip
-#: The vector pass that begins the sum for the curvature p^H A p with a preconditioner M.
+#: The vector pass that begins CG's sum for the curvature p^H A p, with preconditioner M, and ends the residual's sum of squares.
 _CURVATURE_OF_M = Pass(
     "cg_curvature_m", reads=("p", "q"), takes=("going",), totals=("rr",), sums=(_PQ,),
     keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),

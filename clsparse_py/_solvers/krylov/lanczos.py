@@ -26,7 +26,7 @@ def _order_from_both_ends(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return order
 
 
-#: SciPy's names of wanted eigenvalues, each with a function that sorts indices of ascending eigenvalues, the most wanted first.
+#: SciPy's names of wanted eigenvalues, with functions that take ascending eigenvalues and return indices, the most wanted first.
 WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
     "LM": lambda values: np.argsort(-np.abs(values), kind="stable"),
     "SM": lambda values: np.argsort(np.abs(values), kind="stable"),
@@ -40,9 +40,9 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 # With `_DRIFT` 1 in place of 4, the eigenvalues of a grid of 44 x 44 took 3.3 times the products, with 2 they took 1.2 times.
 #: Factor by which an eigenpair's residual, computed by a product, may exceed the rounding floor within `_DRIFTING_RESTARTS`.
 _DRIFT = 4.0
-#: Most restarts of Lanczos' method with `_DRIFT` as it is; for more, that factor grows by the square root of their ratio.
+#: Restarts of Lanczos' method up to which `_DRIFT` holds; n times as many multiply `_DRIFT` by the square root of n.
 _DRIFTING_RESTARTS = 100
-#: Factor of the rounding floor by which locked eigenvalues may drift in the restarts of a search for missed eigenvalues.
+#: Most change of a locked eigenvalue, in rounding floors, in a search for missed eigenvalues; more than that is a new eigenvalue.
 _DRIFT_OF_VALUES = 32.0
 
 

@@ -180,7 +180,7 @@ def _solve_projected(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
     """Return k Ritz values of the space that the columns of all parts span, and the factors of the Ritz vectors.
 
-    The factors are None if the space has less than k dimensions.
+    The factors are None, and the values NaN, if the space has less than k dimensions or an inner product is not finite.
     """
     x = [column for part in parts for column in part.x]
     ax = [column for part in parts for column in part.ax]

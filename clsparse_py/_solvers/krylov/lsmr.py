@@ -93,13 +93,14 @@ _UPDATE = Pass(
     lines=("if (active) { hbar = h + hbar * of_hbar; x += hbar * step; h = v * scale + h * of_h; }",),
     sums=(("xx", "of_real(square(x))"),), keeps=tuple((f"{scalar}_1", f"of_real({scalar})") for scalar in _CARRIED), guarded=True,
 )  # fmt: skip
-#: Exponents of b's unit (first tuple) and of A's (second) in LSMR's norms: normr, normar, norma, conda, normx.
+# LSMR computes norms for b and A divided by powers of two, their scales.
+#: Exponents of b's scale (first tuple) and of A's scale (second) in LSMR's norms: normr, normar, norma, conda, normx.
 _UNITS = (1, 1, 0, 0, 1), (0, 1, 1, 0, -1)
 declare_passes(LAYOUT, *bidiagonal.START, _FIRST, _LEFT, _RIGHT, _UPDATE)
 
 
 def lsmr(problem: LeastSquares) -> tuple[Any, ...]:
-    """Solve a least-squares problem by LSMR; return istop, itn and SciPy's norms, each with exponents of b's and A's unit."""
+    """Solve a least-squares problem by LSMR; return istop, itn and SciPy's norms, each with exponents of b's and A's scale."""
     state = bidiagonal.Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or state.bnorm == 0 or problem.maxiter < 1:

@@ -93,13 +93,14 @@ def _declare_update(name: str, *, variance: bool) -> Pass:
 _UPDATE = _declare_update("lsqr_update", variance=False)
 #: The vector pass that ends an iteration of LSQR, with the variance of x.
 _UPDATE_OF_VARIANCE = _declare_update("lsqr_update_var", variance=True)
-#: Exponents of b's unit (first tuple) and of A's (second) in LSQR's norms: r1norm, r2norm, anorm, acond, arnorm, xnorm.
+# LSQR computes norms for b and A divided by powers of two, their scales.
+#: Exponents of b's scale (first tuple) and of A's scale (second) in LSQR's norms: r1norm, r2norm, anorm, acond, arnorm, xnorm.
 _UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)
 declare_passes(LAYOUT, *bidiagonal.START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
 
 
 def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, ...]:
-    """Solve a least-squares problem by LSQR; return istop, itn and SciPy's norms, each with exponents of b's and A's unit."""
+    """Solve a least-squares problem by LSQR; return istop, itn and SciPy's norms, each with exponents of b's and A's scale."""
     state = bidiagonal.Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if variance is not None:

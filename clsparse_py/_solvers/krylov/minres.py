@@ -65,7 +65,7 @@ _LANCZOS = Pass(
     keeps=(*((f"{name}_0", name) for name in _CARRIED[:-1]), ("stop_0", "of_real(why)")), tells=(("stop", "of_real(why)"),),
     guarded=True,
 )  # fmt: skip
-#: The vector pass that makes the next Lanczos vector orthogonal to the newest one, and begins its sum of squares: beta without M.
+#: The vector pass that makes the next Lanczos vector orthogonal to the newest, and begins its sum of squares: beta^2 without M.
 _ORTHOGONAL = Pass(
     "minres_orthogonal", reads=("r2",), updates=("y",), totals=("alpha",), takes=("beta_0", "stop_0"),
     first=("const bool active = real_part(stop_0) == 0;", "const R back = real_part(alpha) / real_part(beta_0);"),

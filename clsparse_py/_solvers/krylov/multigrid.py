@@ -18,7 +18,7 @@ LAYOUT = Layout(scalars=("gain", "curvature"), sums=("rr", "pb", "pq", "cross"))
 _RR = ("rr", "of_real(square(r))")
 #: The statement that declares the length alpha of a multigrid K-cycle's step along a direction p: 0 if p^H A p is 0.
 _ALPHA = ("const T alpha = magnitude(pq) > 0 ? quotient(pb, pq) : ZERO;",)
-#: The names of the sums for the length of a multigrid K-cycle's step, and the expressions of a summand.
+#: The sums p^H b and p^H A p for the length of a multigrid K-cycle's step: their names, and the expressions of a summand.
 _CURVATURES = (("pb", "times(conjugate(p), b)"), ("pq", "times(conjugate(p), q)"))
 
 #: The vector pass that begins the sum for the norm of a vector.
@@ -59,8 +59,8 @@ POLYNOMIAL_END = Pass(
     lines=("x += times(gain, s) + times(inverse, q);",),
 )  # fmt: skip
 
-# A multigrid K-cycle is two conjugate gradient steps on a level, preconditioned by a cycle on coarser levels.
-#: The vector pass that begins the inner products of a multigrid K-cycle, where p is a direction and q is A p.
+# A multigrid K-cycle is two conjugate gradient steps on a level, each preconditioned by a cycle on that level.
+#: The vector pass that begins the inner products of a multigrid K-cycle's first direction p with b and with q = A p.
 K_SUMS = Pass("amg_k_sums", reads=("p", "q", "b"), sums=_CURVATURES)
 #: The vector pass of the first conjugate gradient step of a multigrid K-cycle: x, and the residual, which takes b's place.
 K_FIRST = Pass(

@@ -17,12 +17,13 @@ Columns: TypeAlias = list[cl_array.Array]
 
 #: Number of columns of each of two matrices that one vector pass reads.
 _AT_ONCE = 4
-#: Indices of columns in a block of a matrix's columns, of as many columns as one vector pass reads.
+#: Indices of columns within a block; a block is as many columns of one matrix as one vector pass reads.
 _PLACES = range(_AT_ONCE)
 #: Pairs of column indices: of a column in a block of the left matrix, and of a column in a block of the right matrix.
 _PAIRS = [(i, j) for i in _PLACES for j in _PLACES]
 
-#: Names of the scalars and sums for two blocks of columns: inner products of columns, or factors of linear combinations.
+# The sums are of inner products. The scalars are these inner products once ended, or factors of linear combinations.
+#: Names of the scalars and sums for two blocks of columns: a scalar and a sum for each pair of a left and a right column.
 LAYOUT = Layout(scalars=tuple(f"c{i}{j}" for i, j in _PAIRS), sums=tuple(f"s{i}{j}" for i, j in _PAIRS))
 
 #: The vector pass that begins the inner products of all columns of a left block with all columns of a right block.
@@ -65,14 +66,14 @@ class Panel:
             self.sweeps.fill(column)
 
     def columns(self, count: int) -> Columns:
-        """Return new columns, vectors on the device whose entries are 0."""
+        """Return ``count`` new columns, vectors on the device whose entries are 0."""
         columns = [self.sweeps.vector() for _ in range(count)]
         for column in columns:
             self.sweeps.fill(column)
         return columns
 
     def products(self, first: Columns, second: Columns) -> np.ndarray[Any, Any]:
-        """Return the inner products of all columns of one matrix with all columns of another; waits."""
+        """Return the inner products of all columns of one matrix with all columns of another, as a host matrix; waits."""
         rows, columns = -(-len(first) // _AT_ONCE), -(-len(second) // _AT_ONCE)
         for i in range(rows):
             for j in range(columns):

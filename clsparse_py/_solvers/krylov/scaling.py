@@ -42,7 +42,7 @@ _ROUNDING = 10
 _TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
 #: The vector pass that multiplies a vector by a power of two.
 _LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = times_power(y, (int)real_part(exponent));",))
-#: The vector pass that computes the product y of A - shift I with x, where y was A x.
+#: The vector pass that computes the product y of A - shift I with x, where y is A x before.
 _SHIFTED = Pass("scaling_shifted", reads=("x",), updates=("y",), takes=("shift",), lines=("y -= times(shift, x);",))
 #: The vector pass that computes the residual b - A x, and begins the sums for the norms of the residual, x, A x and b.
 RESIDUAL = Pass(
@@ -175,7 +175,10 @@ class Scaling:
         return totals
 
     def find(self, power: Power, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Determine the power of two that scales an operator, by its first product y with x; scale y, or a first guess x."""
+        """Determine the power of two that scales an operator, by its first product y with x; scale y, or a first guess x.
+
+        If an entry of x or y is not finite, or one of them is 0, the power stays unknown, and nothing is scaled.
+        """
         exponents = self._exponents(x, y)
         if exponents is None:
             return
@@ -301,7 +304,7 @@ def _scale_callback(scaling: Scaling, callback: Callable[[cl_array.Array], objec
 
 
 def _solve_further(system: System, method: Callable[[System], int], norm: float) -> tuple[int, bool, bool]:
-    """Solve a system further from its x of residual norm ``norm``; return info, if the new residual is small, if x is finite."""
+    """Solve a system further from its x of residual norm ``norm``; return info, whether the residual is small and x finite."""
     sweeps = system.scaling.sweeps
     previous_x = sweeps.vector()
     sweeps.copy(previous_x, system.x)

@@ -33,7 +33,7 @@ __all__ = ["AllSum", "BoundPass", "Layout", "Pass", "Passes", "SharedPass", "Swe
 #: A function that adds up arrays of numbers over all ranks that share vectors; all ranks get the same sums.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
-#: Room, in scalars, behind those that vector passes write for the host: for what the kernel of `krylov.one_group` writes more.
+#: Number of scalars reserved after those for the host, where the kernel of `krylov.one_group` writes powers of two and sums.
 _MORE = 8
 #: Index of the argument ``part``, the number of the set of scalars and sums, among the arguments of a vector pass's kernel.
 _PART = 2
@@ -215,6 +215,7 @@ class SharedPass(BoundPass):
 
     @override
     def __call__(self) -> cl.Event:
+        """Add the sums that the pass needs up over all ranks, which waits; enqueue the pass, and return its event."""
         if self._ends_sums:
             self._sweeps.add_up(self._part)
         self._sweeps.begun[self._part] |= self._begins
@@ -263,7 +264,7 @@ class Sweeps:
         max_groups = device.compute_units * limits.groups_per_unit
         at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
         self.groups = -(-max(n, 1) // _round_up(-(-max(n, 1) // max_groups), at_once))
-        # The scalars for the host lie behind a method's other scalars, twice: one copy is read while the other copy is written.
+        # The scalars for the host lie after a method's other scalars, twice: one copy is read while the other copy is written.
         self.told_at = parts * len(layout.scalars)
         self.scalars = allocate(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
         self.sums = allocate(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)

@@ -107,7 +107,10 @@ class System:
         return square
 
     def is_solved(self, totals: dict[str, Any], sweeps: Sweeps) -> bool:
-        """Return whether the first guess solves the system, by the sums rr of the residual and bb of b; zero x if b is 0."""
+        """Return whether the first guess, or x = 0 if b is 0, solves the system, by the sums rr of the residual and bb of b.
+
+        If b is 0, x is filled with 0.
+        """
         if totals["bb"] == 0:
             sweeps.fill(self.x)
         return bool(totals["bb"] == 0 or totals["rr"].real <= self.bound(totals["bb"]))

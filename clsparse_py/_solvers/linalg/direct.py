@@ -110,7 +110,7 @@ class SuperLU:
         return columns if self._queue is None else on_device(self._queue, columns)
 
     def _solve_on_host(self, rhs: Any, trans: str = "N") -> Any:
-        """Return the solutions by SuperLU, on the host."""
+        """Return the solutions of ``A x = rhs``, with A transposed as ``trans`` says, by SuperLU's factors on the host."""
         return as_given(rhs, self._factors.solve(np.asarray(on_host(rhs)), trans))
 
     @door(_solve_on_host)
@@ -169,7 +169,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
 
 @runs_on_host("linalg.spsolve")
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
-    """Return the solution of ``A x = b``. Runs on the host.
+    """Return the solution of ``A x = b`` by a sparse LU factorisation. Runs on the host.
 
     The factors of a sparse array of the device are kept until it changes, so that to solve with it again takes less time. Whoever
     writes into ``A.data`` in place says ``A.data = A.data``.
@@ -237,12 +237,12 @@ class _CachedFactors(NamedTuple):
     factors: Any
 
 
-#: Cached LU factors of SuperLU's, by the identity of the factorised array in CSR form.
+#: Cached LU factors that SuperLU computed, by the identity (`id`) of the factorised array in CSR form.
 _factors: dict[int, _CachedFactors] = {}
 
 
 def _cached_factors(A: SparseArray, dtype: np.dtype[Any], permc_spec: str | None) -> Any:
-    """Return SuperLU's factors of A^T for an array A of the device, computed at the first call."""
+    """Return SuperLU's factors of A^T for an array A of the device: cached ones, if A, the dtype and the order are unchanged."""
     rows = A._as_csr()
     key, kind = id(rows), (dtype, permc_spec)
     cached = _factors.get(key)

@@ -43,7 +43,7 @@ __all__ = ["eigsh", "lobpcg"]
 
 #: Rounding floor: the error of an eigenvalue that counts as rounding, in machine epsilons of the largest eigenvalue.
 _FLOOR = 4.0
-#: Number of positional arguments behind v0 that SciPy's `eigsh` takes in every version.
+#: Number of positional arguments after v0 that SciPy's `eigsh` takes in every version.
 _OPTIONS_OF_ARPACK = 7
 
 
@@ -58,7 +58,7 @@ def _by_arpack(
     rng: Any = None,  # noqa: ARG001 - of our own v0
     **named: Any,
 ) -> Any:
-    """Return eigenpairs by SciPy's `eigsh` (ARPACK); matrices are copied to the host if they are factorised."""
+    """Return eigenpairs by SciPy's `eigsh` (ARPACK), on the host; with ``sigma``, matrices are copied there and factorised."""
     if sigma is not None:
         A, M = on_host(A), on_host(M)
     elif isinstance(A, SparseArray):
@@ -420,6 +420,6 @@ def _bind_columns(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply
 
 
 def _split_columns(values: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[cl_array.Array]:
-    """Return copies of the columns of a dense matrix, as vectors of the device."""
+    """Return copies of the columns of a dense matrix, as vectors of the device, cast to a dtype."""
     host = values if isinstance(values, cl_array.Array) else np.asarray(values)
     return [copy_vector(queue, "X", host[:, i], dtype) for i in range(host.shape[1])]

@@ -25,7 +25,7 @@ __all__ = [
     "norm",
 ]
 
-#: Pairs of axes that stand for a whole matrix: a 1-norm adds up along the first axis, an infinity norm along the last.
+#: Pairs of axes that stand for a whole matrix: a 1-norm adds up along the pair's first axis, an infinity norm along its second.
 _BOTH_AXES = tuple((row, column) for row in (-2, -1, 0, 1) for column in (-2, -1, 0, 1) if row % 2 != column % 2)
 
 

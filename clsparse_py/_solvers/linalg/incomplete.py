@@ -87,7 +87,7 @@ class _Inverse(DeviceOperator):
 
 
 def _copy_canonical(A: Any) -> Any:
-    """Return a copy of a square matrix as a canonical CSR array of the device, of an inexact dtype, with its diagonal stored."""
+    """Return a copy of a square matrix, checked to have no 0 on its diagonal, as a canonical floating CSR array of the device."""
     rows = place_square(A).tocsr(copy=True)
     if rows.dtype.char not in "fdFD":
         rows = rows.astype(np.float64)
@@ -138,7 +138,7 @@ def ilu0(A: Any, sweeps: int | None = None) -> DeviceOperator:
     factors = rows.copy()
 
     def guess() -> Any:
-        """Return A's entries, those of L divided by the diagonal entry of their column, as in elimination."""
+        """Return A's entries, those below the diagonal divided by the diagonal entry of their column, as in elimination."""
         entries = rows.tocoo()
         columns, values = entries.coords[1].get(), rows.data.get()
         below = columns < entries.coords[0].get()
@@ -197,7 +197,7 @@ def ic0(A: Any, sweeps: int | None = None) -> DeviceOperator:
 
 
 def _compute_factors(rows: Any, guess: Callable[[], Any], sweeps: int | None, *, hermitian: bool) -> Any:
-    """Return the values of incomplete factors of a matrix: exact or, after sweeps, from a guess of these values."""
+    """Return the values of incomplete factors of a matrix: exact if ``sweeps`` is None, else a guess after so many sweeps."""
     queue = rows.queue
     if sweeps is None:
         return eliminate(queue, rows, hermitian=hermitian)
@@ -206,7 +206,7 @@ def _compute_factors(rows: Any, guess: Callable[[], Any], sweeps: int | None, *,
 
 
 def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
-    """Check that the diagonal of an incomplete factor has no zero and is finite, so that the factor can be inverted."""
+    """Raise a ValueError if the diagonal of an incomplete factor has a zero or a value that is not finite: it has no inverse."""
     wrong = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
     if wrong.size:
         raise ValueError(f"A: has no such factors: their diagonal in row {wrong[0]} is {diagonal[wrong[0]]}")
@@ -214,7 +214,7 @@ def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
 
 @runs_on_host("linalg.isai")
 def isai(A: Any) -> DeviceOperator:
-    """Return an approximate inverse of a matrix in its own pattern, to precondition with. It is made on the host.
+    """Return an approximate inverse of a matrix, with the matrix's pattern, to precondition with. It is made on the host.
 
     Parameters
     ----------

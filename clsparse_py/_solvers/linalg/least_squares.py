@@ -43,7 +43,7 @@ class _Operands:
 
     @staticmethod
     def _vector(name: str, values: Any, n: int) -> Any:
-        """Return a right-hand side or first guess, checked to be a single vector."""
+        """Return a right-hand side or first guess in one dimension, checked to have n entries."""
         vector = check_right_side(name, values if isinstance(values, cl_array.Array) else np.atleast_1d(values), n)
         if vector.ndim > 1 and vector.shape[1] != 1:
             raise ValueError(f"{name}: must be one vector, has shape {vector.shape}")

@@ -81,7 +81,7 @@ class Diagonal(DeviceOperator):
 
     @override
     def _adjoint(self) -> Diagonal:
-        """Return the conjugate of the diagonal matrix, as an operator."""
+        """Return the conjugate transposed of the diagonal matrix, as an operator."""
         return Diagonal(self.queue, self._diagonal.conj())
 
 
@@ -163,7 +163,7 @@ def fit_one_group(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) 
 
 
 def _small_arrays(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | None:
-    """Return the CSR arrays of a sparse array that one work-group holds; None for any other operand or dtype."""
+    """Return the CSR arrays of a small sparse array, which one work-group can hold; None for any other size, dtype or operand."""
     if not isinstance(A, SparseArray) or A.dtype != dtype:
         return None
     limits = Thresholds.of(describe(A.queue.device))

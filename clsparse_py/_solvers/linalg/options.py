@@ -14,7 +14,7 @@ __all__ = ["Options", "check_limit", "check_positive", "check_tolerance"]
 
 
 def check_tolerance(name: str, value: Any) -> float:
-    """Return a solver's tolerance as a number, checked.
+    """Return a solver's tolerance as a number, checked to be at least 0.
 
     Raises
     ------
@@ -28,7 +28,7 @@ def check_tolerance(name: str, value: Any) -> float:
 
 
 def check_limit(name: str, value: Any) -> int:
-    """Return a limit of the number of a solver's iterations as an integer, checked.
+    """Return the most iterations of a solver as an integer, checked to be at least 0.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def check_limit(name: str, value: Any) -> int:
 
 
 def check_positive(name: str, value: Any) -> int:
-    """Return a positive option of a solver, such as the rows of a block, as an integer, checked.
+    """Return an option of a solver, such as the rows of a block, as an integer, checked to be at least 1.
 
     Raises
     ------

@@ -31,7 +31,7 @@ class _Chebyshev(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        """Return the function that enqueues the product with the Chebyshev polynomial."""
+        """Return the function that enqueues the product with the Chebyshev polynomial of the matrix."""
         inverse = copy_to_device(queue, "a diagonal", cast_to(self._inverse, dtype))
         return polynomials.chebyshev(Chain(queue), bind_operator(self._A, queue, dtype), inverse, self._degree, self.bounds)
 

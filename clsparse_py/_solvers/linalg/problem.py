@@ -287,7 +287,7 @@ class _Problem(Problem):
 
     @override
     def solution(self, column: int) -> tuple[cl_array.Array, int]:
-        """Return the solution for a column of the right-hand sides b, and SciPy's info; after a refused kernel by SciPy."""
+        """Return the solution for a column of b, and SciPy's info; by plain kernels or SciPy if a driver refuses a kernel."""
         # If a driver refuses a kernel, a system on one device is solved anew, by plain kernels or SciPy; ranks fall back in step.
         return door(self.by_scipy if self.options.of_scipy else None)(super().solution)(column)
 
@@ -355,7 +355,7 @@ def _count_columns(values: Any) -> int:
 
 @door()
 def copy_vector(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return a copy, on the device, of a vector of a solver, in a dtype."""
+    """Return a copy, on the device and cast to a dtype, of a solver's vector; ``name`` is for messages."""
     if isinstance(values, cl_array.Array):
         return convert(queue, name, values, dtype)
     return copy_to_device(queue, name, np.asarray(values).astype(dtype))
@@ -397,6 +397,8 @@ def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:
 
 def solve_problem(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
     """Return the solution x of ``A x = b``, for all columns of b, and SciPy's info, by the method of the options of ``read``.
+
+    Info is 0 if all columns are solved, else that of the first column that is not.
 
     Parameters
     ----------

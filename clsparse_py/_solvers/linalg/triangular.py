@@ -25,7 +25,7 @@ def _by_scipy(
     overwrite_b: bool = False,  # noqa: ARG001 - neither is
     unit_diagonal: bool = False,
 ) -> Any:
-    """Return the solution of a triangular system by SciPy's `spsolve_triangular`, which needs the other triangle to be empty."""
+    """Return the solution of a triangular system by SciPy's `spsolve_triangular`, without the entries of the other triangle."""
     part = (scipy.sparse.tril if lower else scipy.sparse.triu)(on_host(A), format="csr")
     return by_scipy(scipy.sparse.linalg.spsolve_triangular, part, b, lower, unit_diagonal=unit_diagonal)
 

@@ -31,7 +31,7 @@ from clsparse_py._solvers.linalg.problem import check_right_side, dtype_of_solut
 
 __all__ = ["Explanation", "TriangularPlan", "make_plan", "triangular_plan"]
 
-#: Names of the methods that a caller may ask for.
+#: Names of methods for triangular systems: row by row, by level sets, or ("auto") as the device's profile chooses.
 _Method = Literal["auto", "serial", "levels"]
 
 
@@ -59,6 +59,7 @@ class Explanation(Shown):
     @property
     @override
     def table(self) -> Table:
+        """The table that is printed: a row for each method, with whether it was taken, and why."""
         title = f"Triangular systems of {self.rows} rows: {self.method}. Launches: {self.launches}"
         return Table(title, ("method", "taken", "why"), self.verdicts)
 
@@ -112,7 +113,7 @@ class TriangularPlan(SetOnce):
     _repr_html_ = plan_as_html
 
     def _solver(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Solver:
-        """Return the launches for the plan's triangle in a dtype."""
+        """Return the solver that enqueues the launches for the plan's triangle, for values and vectors of a dtype, on a queue."""
         structure = self._rows.structure
         return get_solver(queue, structure, dtype, upper=self._upper, unit=self.unit_diagonal, method=self._method)
 
@@ -202,14 +203,14 @@ class TriangularPlan(SetOnce):
         return x if on_the_device else copy_to_host(x, queue)
 
     def _dtype(self, rows: Matrix, right: Any) -> np.dtype[Any]:
-        """Return the dtype of the solutions."""
+        """Return the dtype of the solutions: the common dtype of A and b, float32 at least, as in SciPy."""
         # As in SciPy, b counts as at least float32; an integer diagonal, whose inverse is float64, counts only if it is inverted.
         of_b = np.promote_types(np.float32, right.dtype)
         of_A = np.empty(0, np.promote_types(rows.dtype, of_b)) if self.unit_diagonal else rows
         return dtype_of_solution(of_A, np.empty(0, of_b), self.queue)
 
     def _with_values(self, data: Any) -> Matrix:
-        """Return the rows of the triangle with new values, which are in the order of A's entries."""
+        """Return the rows of the triangle with new values, which the caller gives in the order of A's entries."""
         if self._origin is None:
             raise ValueError("data: belongs to a csr_array or csc_array, and A has another format")
         self._origin.check("data", data)
