@@ -31,7 +31,7 @@ __all__ = ["betweenness_centrality"]
 def betweenness_centrality(
     A: Any, *, sources: Any = None, normalized: bool = True, directed: bool = True, batch: int = 64
 ) -> np.ndarray[Any, Any]:
-    """Return the betweenness centrality of each vertex: the share of other vertices' shortest paths that lead through it.
+    """Return each vertex's betweenness centrality: the share of shortest paths through it, summed over pairs of other vertices.
 
     Parameters
     ----------

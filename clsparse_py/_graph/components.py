@@ -22,14 +22,14 @@ __all__ = ["connected_components"]
 
 
 def _label_by_scipy(A: Any, *, like: Any = None) -> tuple[int, Any]:
-    """Return the connected components of a graph by SciPy, as `connected_components` does."""
+    """Return the number of connected components and each vertex's component, by SciPy, as `connected_components` does."""
     n_components, labels = csgraph.connected_components(on_host(A), directed=False)
     return int(n_components), deliver_from_host(A, labels, like)
 
 
 @door(_label_by_scipy)
 def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
-    """Return the connected components of a graph; edges connect in both directions.
+    """Return the number of connected components of a graph, and the component of each vertex; edges connect in both directions.
 
     A directed graph's weak components are returned; `clsparse_py.csgraph.connected_components` has the strong ones, on the host.
 

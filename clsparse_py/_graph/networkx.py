@@ -32,7 +32,7 @@ __all__ = [
     "triangles",
 ]
 
-#: The text in NetworkX's documentation about each function that this backend has: the calls that the backend runs.
+#: Functions that this backend has, each with a text for NetworkX's documentation: which calls of it the backend runs.
 _FUNCTIONS = {
     "betweenness_centrality": "edges without weights, all sources, without endpoints",
     "connected_components": "undirected graphs",
@@ -44,10 +44,11 @@ _FUNCTIONS = {
 }
 #: Arguments of NetworkX's functions that this backend does not support, by function.
 _REFUSED = {"betweenness_centrality": ("k", "weight", "endpoints"), "pagerank": ("nstart", "dangling")}
-#: By function: least edges of a graph for a call here to be faster than NetworkX's, and whether that is so with the graph's
-#: conversion. Measured: random graphs of four edges a node, Intel Xeon (family 6, model 207), Intel's runtime 2026.22,
-#: 2026-11-26, ms of the call + of the conversion (of NetworkX's call): with 4,000 edges `triangles` 1.0 + 1.7 (10), `pagerank`
-#: 1.4 + 1.7 (57), `k_truss` 48 + 1.7 (95); with 40,000 edges `connected_components` 3.3 + 68 (46).
+#: By function: least edges of a graph with which this backend's call is faster than NetworkX's; True: with the graph's
+#: conversion to the backend, False: only once the graph is converted. Measured: random graphs of four edges a node, Intel Xeon
+#: (family 6, model 207), Intel's runtime 2026.22, 2026-11-26, ms of the call + of the conversion (of NetworkX's call): with
+#: 4,000 edges `triangles` 1.0 + 1.7 (10), `pagerank` 1.4 + 1.7 (57), `k_truss` 48 + 1.7 (95); with 40,000 edges
+#: `connected_components` 3.3 + 68 (46).
 _LEAST_EDGES = {
     "betweenness_centrality": (1_000, True),
     "connected_components": (10_000, False),
@@ -84,7 +85,7 @@ class Graph:
 
     @property
     def matrix(self) -> csr_array:
-        """The adjacency matrix with the weights of the conversion, for functions that read the structure alone."""
+        """The adjacency matrix that the graph's conversion made, for functions that read its structure and no values."""
         return self.weighted(self.weight)
 
     def weighted(self, weight: str | None) -> csr_array:
@@ -178,7 +179,7 @@ def _require_none(**named: Any) -> None:
 
 
 def triangles(G: Graph, nodes: Any = None) -> Any:
-    """Return the number of triangles of each node, as `networkx.triangles`."""
+    """Return the number of triangles of each node, or of a single given node, as `networkx.triangles`."""
     counts = _triangles.triangles(G.matrix).tolist()
     if nodes is None:
         return G.named(counts)
@@ -259,7 +260,7 @@ def betweenness_centrality(
 
 
 def single_source_shortest_path_length(G: Graph, source: Any, cutoff: Any = None) -> dict[Any, int]:
-    """Return the distances of nodes from a source in edges, nearest first, as `networkx.single_source_shortest_path_length`."""
+    """Return nodes' distances, in edges, from a source, nearest first, as `networkx.single_source_shortest_path_length`."""
     levels, _ = search.bfs(G.matrix, G.number_of(source))
     reached = np.flatnonzero((levels >= 0) & (levels <= (np.inf if cutoff is None else cutoff)))
     order = reached[np.argsort(levels[reached], kind="stable")]

@@ -16,10 +16,10 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps, declare_pass
 
 __all__ = ["pagerank"]
 
-#: Scalar and sums of PageRank: the damping factor; the summed ranks of vertices without outgoing edges, the ranks' changes.
+#: PageRank's scalar, the damping factor, and its two sums: ranks of vertices without outgoing edges, and ranks' absolute changes.
 _LAYOUT = Layout(scalars=("alpha",), sums=("dangling", "change"))
 
-#: Vector pass that divides a vertex's rank by its outgoing edges' summed weight, and sums ranks of vertices without edges.
+#: Vector pass that divides a vertex's rank by the summed weight of outgoing edges; sums ranks of vertices without these.
 _SHARE = Pass(
     "pagerank_share", reads=("rank", "inverse"), writes=("share",),
     lines=("share = times(rank, inverse);",), sums=(("dangling", "inverse == 0 ? rank : 0"),),
@@ -46,7 +46,7 @@ def pagerank(
     alpha : float
         The probability of going on along an edge, from 0 to 1.
     personalization : array_like, shape (n,), optional
-        Where walks begin, and go on from a vertex without edges: weights that are not negative. By default all the same.
+        Where walks begin, and go on from a vertex without outgoing edges: weights that are not negative. By default all the same.
     tol : float
         Iterations end when the absolute changes of all ranks have a sum under ``n * tol``, as NetworkX's do, or under 8 units of
         rounding of 1 in the ranks' dtype (1e-6 in float32): smaller changes may go on without end.

@@ -33,7 +33,7 @@ def _search_by_scipy(A: Any, source: int, *, directed: bool = True, like: Any = 
 
 @door(_search_by_scipy)
 def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
-    """Search a graph from a vertex, breadth first, and return each vertex's level and parent.
+    """Search a graph from a vertex, breadth first; return each vertex's level (its distance in edges) and parent.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tupl
 
 
 def _search(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: int) -> _Structure:
-    """Return the levels and parents of a breadth-first search; a structure's rows hold the vertices that lead to a vertex."""
+    """Return the levels and parents of a breadth-first search; row v of a structure holds the vertices with an edge to v."""
     n = structures[0][0].size - 1
     chain = Chain(queue, *(part for pattern in structures for part in pattern))
     built, record = chain.build(

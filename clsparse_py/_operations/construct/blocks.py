@@ -187,7 +187,7 @@ def _enqueue_row(
     first_row: int,
     first_entry: int,
 ) -> None:
-    """Enqueue the kernels that copy a row of two or more sparse blocks into a matrix, from its ``first_row`` on."""
+    """Enqueue the kernels that copy a row of sparse blocks (none, or two or more) into a matrix, from its ``first_row`` on."""
     n_rows, blocks = row
     data, indices, indptr = result
     of_index, begin = indptr.dtype.type, np.uint64(first_row)

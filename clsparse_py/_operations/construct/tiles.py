@@ -20,11 +20,12 @@ class Thresholds(thresholds.Thresholds):
 
     #: Most entries to a work-item of a GPU; the look-up of the row of its first entry is then one of many loads.
     max_items: int = number(16, "entries", least=1)
-    #: Least work-groups per compute unit of a GPU: a work-item takes fewer entries to reach it. Tiles per core of a CPU device.
+    #: Work-groups per compute unit of a GPU below which a work-item takes fewer than ``max_items`` entries; on CPU devices: most
+    #: tiles per core.
     groups_per_unit: int = number(8, "work-groups", on_cores=16, least=1)
     #: Least entries of a tile on CPU devices.
     min_tile: int = number(64, "entries", least=1)
-    #: Most entries that a GPU's kernel copies of sparse blocks that stand alone in their rows of blocks; the driver copies more.
+    #: Most entries that a GPU's kernel copies from sparse blocks alone in their rows of blocks; the driver copies larger blocks.
     max_moved: int = number(1 << 25, "entries")
     #: Most work-groups per compute unit of the kernel that copies sparse blocks that stand alone in their rows of blocks.
     moving_groups_per_unit: int = number(64, "work-groups", on_cores=4, least=1)

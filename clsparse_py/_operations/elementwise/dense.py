@@ -117,9 +117,9 @@ class Outer(AtEntries):
 
 
 def make_dense(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None, operator: str = "plus") -> cl_array.Array:
-    """Return a sparse matrix as a dense, C-contiguous device array of ``dtype``: duplicates add up; for "second" the last counts.
+    """Return a sparse matrix as a dense device array of ``dtype``; duplicates add up or, with operator "second", the last counts.
 
-    With the operator "second" the last duplicate counts, and -0.0 stays -0.0. ``out``, if any, is an array of A's shape and of
+    The array is C-contiguous. With the operator "second" -0.0 stays -0.0. ``out``, if any, is an array of A's shape and of
     that dtype that becomes the result.
     """
     full = allocate(A.queue, "the matrix as a dense one", A.shape, dtype) if out is None else out

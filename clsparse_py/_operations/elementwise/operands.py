@@ -35,7 +35,7 @@ def scalar_of(name: str, value: Any) -> Any:
 
 
 def dense_operand(context: cl.Context, other: Any) -> Any:
-    """Return a dense operand as a NumPy array or a device array of a dtype that is supported; None if it is no array.
+    """Return a dense operand as a NumPy or device array of a supported dtype; None if NumPy makes an array of objects of it.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def place_dense(queue: cl.CommandQueue, dense: Any) -> cl_array.Array:
 
 
 def broadcast(dense: cl_array.Array, shape: tuple[int, ...]) -> cl_array.Array:
-    """Return a view of a device array of one or two dimensions in which rows or columns repeat."""
+    """Return a view of shape ``shape`` of a device array of one or two dimensions, whose single row or column is repeated."""
     lengths, steps = ((1,) * (2 - dense.ndim) + tuple(extents) for extents in (dense.shape, dense.strides))
     strides = tuple(0 if have == 1 else step for have, step in zip(lengths, steps, strict=True))
     data, begin, events = dense.base_data, dense.offset, dense.events

@@ -76,7 +76,7 @@ class Operator:
         return getattr(np, self.name, self.of_scipy)(a, b)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """Return the dtype of an elementwise operator's results on values of a dtype: booleans for comparisons."""
+        """Return the dtype of an elementwise operator's results on values of a dtype: bool for comparisons, else the same."""
         return np.dtype(bool) if self.compares else dtype
 
 
@@ -121,7 +121,7 @@ def _compare_signed(comparison: Operator, *, is_left: bool) -> Operator:
 
 
 #: Elementwise operators on a matrix and a scalar or dense matrix, by name: those of `OPERATORS`, with NumPy's maximum and
-#: minimum, and more.
+#: minimum in place of SciPy's, and others such as "divide".
 BINARY: dict[str, Operator] = OPERATORS | {
     row.name: row
     for row in (

@@ -28,7 +28,7 @@ __all__ = ["assemble_canonical", "canonical_of", "canonical_parts", "combine"]
 
 #: Least number of places (rows and entries of two sparse matrices) that a work-item of a CPU device combines.
 _LEAST_SPAN = 11
-#: Work-items per core of a CPU device that combine two sparse matrices: enough that rows of any length balance.
+#: Most work-items per core of a CPU device that combine two sparse matrices: enough to balance the load between cores.
 _ITEMS_PER_CORE = 16
 
 
@@ -178,7 +178,10 @@ def _enqueue_cuts(
     cuts: Any,
     starts: cl_array.Array,
 ) -> None:
-    """Enqueue the cut of two matrices' places (rows and entries) into tiles; ``sizes``: of places, of a tile, and of tiles."""
+    """Enqueue the kernel that cuts two matrices' places (rows and entries) into tiles.
+
+    ``sizes`` are the number of places, the places of a tile, and the number of tiles.
+    """
     _, a_indices, a_indptr, _, b_indices, b_indptr = parts
     index = a_indptr.dtype
     built, record = chain.build(UnionCuts(min(64, chain.device.max_work_group), name_of(index)))
@@ -189,7 +192,7 @@ def _enqueue_cuts(
 
 
 def _scan_counts(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
-    """Scan the tiles' counts of nonzero results in place, behind the 0 in ``counts[0]``; wait for the device, return the sum."""
+    """Scan in place the tiles' counts of nonzero results, which follow the 0 in ``counts[0]``; wait for the sum and return it."""
     if n_tiles > 1:
         enqueue_scan(chain, counts, counts, n_tiles + 1, kind="inclusive")
     return int(chain.read(counts, 1, n_tiles)[0]) if n_tiles else 0
@@ -213,9 +216,10 @@ def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], bo
 
 
 def _combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> Parts | None:
-    """Return the arrays of an operator's result on two matrices, by one launch; None unless both are small and known canonical.
+    """Return the arrays of an operator's result on two small matrices, by one launch; None if matrices or device do not fit it.
 
-    Waits for the device once.
+    Both must be known as canonical, of one index dtype, and not both empty; work-groups must have more than one work-item. Waits
+    for the device once.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Thresholds(thresholds.Thresholds):
     tile_group: int = number(128, "work-items", least=1)
     #: Places to a work-item of kernels that compute an operator's larger results by tiles of places.
     tile_span: int = number(16, "places", least=1, most=16)
-    #: Most places per compute unit for which work-groups cut their own tiles of places: about twice the places in flight.
+    #: Most places per compute unit for which each work-group finds its own tile of places; else an earlier kernel cuts all tiles.
     max_few_places: int = number(1 << 16, "places")
 
 
@@ -65,7 +65,7 @@ class _OfTwo(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        """The OpenCL C before the template's text: types of indices and values, the largest index, and the operator."""
+        """The OpenCL C before the template's text: types of indices and values, an index's largest value, and the operator."""
         operator = OPERATORS[self.operator]
         result = operator.result_dtype(self.dtype)
         lines = lines_of_two(self.a, self.b, result.name, operator.expression(self.dtype))

@@ -58,7 +58,7 @@ class Values:
 
 
 def dense_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
-    """Return the values that a scalar or dense array assigns to places ``A[...]`` of some shape; None if one of both is empty.
+    """Return a scalar's or dense array's values for places ``A[...]`` of a ``shape``, on the device; None if either is empty.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _try_broadcast(other: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int,
 
 
 def _place_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return the values to assign, in C order, as a device array of the matrix's dtype that begins its buffer.
+    """Return the values to assign, in C order, as a device array of the matrix's dtype at offset 0 of its buffer.
 
     Raises
     ------
@@ -248,7 +248,7 @@ class _Search(NamedTuple):
 def _enqueue_search(
     chain: Chain, kernels: dict[str, Built], parts: Parts, shape: tuple[int, int], places: Places, values: Values, n: int
 ) -> _Search:
-    """Enqueue the search of n places in a sparse matrix, and the assignment of values to the entries that are found there."""
+    """Enqueue the kernel that looks for a matrix's entries at n places, and assigns values to those found; return its results."""
     data, indices, indptr = parts
     keys, numbers = _enqueue_keys(chain, kernels["keys"], indptr.dtype, shape, places, values, n)
     is_new, belongs, counts = (chain.scratch(n + 1, dtype) for dtype in (np.uint8, indptr.dtype, indptr.dtype))
@@ -285,14 +285,14 @@ def _with_wide_index(
 
 
 def _count_columns(places: Places, values: Values) -> int:
-    """Return the number of columns of a matrix of places or, if values are for listed places alone, the number of these."""
+    """Return the number of columns of the matrix of places or, if only listed places get values, the number of listed places."""
     return places.shape[1] if values.listed is None else values.listed.size
 
 
 def _enqueue_keys(
     chain: Chain, write_keys: Built, index: np.dtype[Any], shape: tuple[int, int], places: Places, values: Values, n: int
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Enqueue the sort by row and column of places that get values; return keys, row * columns + column, and places' numbers."""
+    """Enqueue the sort of places by key, row times A's columns plus column; return the sorted keys, and the places' numbers."""
     keys, numbers = chain.scratch(n, np.int64), chain.scratch(n, index)
     # Where all places get a value, any array stands for the kernel's argument that would list the places with values.
     listed = keys if values.listed is None else values.listed

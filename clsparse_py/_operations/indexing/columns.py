@@ -28,7 +28,7 @@ __all__ = ["columns_at"]
 
 #: Greatest number of work-items of a work-group that selects columns of a sparse matrix.
 _WORK_GROUP = 128
-#: Most work-groups per compute unit of kernels that select columns, but for the kernel whose counts the host reads.
+#: Most work-groups per compute unit of kernels that select columns; the kernel that looks up listed columns has the next limit.
 _GROUPS_PER_UNIT = 64
 #: Most work-groups per compute unit of the kernel that looks up listed columns: the host reads counts of each work-group.
 _TELLING_GROUPS = 8
@@ -124,7 +124,7 @@ def _enqueue_map(
     n: int,
     value_bytes: int,
 ) -> None:
-    """Enqueue the map from a column to its number among the selected ones, and the scan for entries' positions in the result."""
+    """Enqueue the kernels that write each column's number in the result, -1 if not selected, and entries' positions there."""
     group, index = min(_WORK_GROUP, chain.device.max_work_group), name_of(indices.dtype)
     mapping, _ = chain.build(Targets(group, index, name_of(listed.dtype)))
     counting, _ = chain.build(Columns(group, index, value_bytes, "count", False, index, True))
@@ -173,7 +173,7 @@ def _group_targets(chain: Chain, columns: cl_array.Array, n_columns: int) -> tup
 def _count_by_entries(
     chain: Chain, parts: Parts, selection: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
 ) -> tuple[int, Callable[[Parts], Parts]]:
-    """Count the entries of selected columns, a work-item to an entry; return their number, and a function that copies them.
+    """Count the entries of selected columns, a work-item per entry; return their number, and a function that copies them.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def _count_by_entries(
 def _count_by_chunks(
     chain: Chain, parts: Parts, selection: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
 ) -> tuple[int, Callable[[Parts], Parts]]:
-    """Count the entries of selected columns as `_count_by_entries` does, with a work-item to a chunk of entries."""
+    """Count the entries of selected columns as `_count_by_entries` does, but with a work-item per chunk of entries."""
     data, indices, indptr = parts
     n_rows, index = indptr.size - 1, indptr.dtype
     types = name_of(index), data.dtype.itemsize

@@ -63,7 +63,7 @@ class Lengths(Positions):
         return {**super().arguments(), "items": _AT_A_TIME}
 
 
-#: Loop that writes the row pointers of a selection of adjacent rows.
+#: Loop that writes the row pointers of adjacent rows selected from a matrix, their first entry, and their number of entries.
 OFFSETS = declare_loop(
     "indexing/offsets",
     "Where adjacent rows of a matrix begin, counted from the first of them; n is one more than there are rows. Told are "
@@ -100,7 +100,7 @@ MASKED = declare_loop(
 )
 
 
-#: Loop that writes where the rows that a mask keeps begin in the result: for all rows of the matrix, and for these rows alone.
+#: Loop that writes where rows that a mask keeps begin in the result: an array for all rows of the matrix, one for kept rows.
 MASKED_POINTERS = declare_loop(
     "indexing/masked_pointers",
     "Where the rows that a mask leaves begin in the result, by the exclusive scan of what indexing/masked found, with the "
@@ -148,7 +148,7 @@ class Rows(RowsChunked, OfPath):
     def legal(
         cls, device: Device, index: str, value_bytes: int, listed_type: str, few: bool, work_group: int = 128, items: int = 8
     ) -> Rows:
-        """Return the record of the kernel that copies selected rows: the nearest legal to ``work_group`` and ``items``."""
+        """Return the record of the kernel that copies rows, with the legal sizes nearest to ``work_group`` and ``items``."""
         shape = fit_path_shape(device, work_group, items, np.dtype(index).itemsize)
         return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, listed_type=listed_type)
 
@@ -279,7 +279,7 @@ class Points(WithValues):
     template = "indexing/points"
 
 
-#: Loop that writes the keys, row times columns plus column, by which places of a matrix are sorted.
+#: Loop that writes the keys by which places of a matrix are sorted: the row times the matrix's number of columns plus the column.
 KEYS = declare_loop(
     "indexing/keys",
     "Places in a matrix as keys, row times columns plus column, by which they are sorted; and their numbers. Place i, or "

@@ -128,7 +128,7 @@ def _as_integers(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _as_integer(item: Any) -> int | None:
-    """Return an item of a key ``A[...]`` as an integer, arrays without dimensions included; None for other items.
+    """Return an item of a key ``A[...]`` as a Python integer if it is an integer or a 0-dimensional array of one; else None.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def _as_integer(item: Any) -> int | None:
 
 
 def _complete(items: list[Any], ndim: int) -> list[Any]:
-    """Return the items of a key ``A[...]``, with full slices for ``...``, or at the end, so that each axis has an index.
+    """Return a key's items with full slices in place of ``...`` or, if it has none, at the end, so that each axis has an index.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def _list_mask(mask: Any, queue: Any) -> Iterator[Listed]:
 
 
 def _check_range(indices: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray[Any, Any]:
-    """Return the positions of an array of indices of the host, negative ones counted from the end.
+    """Return a NumPy array of an axis's indices, checked to be in range, as int64 positions: negative ones count from the end.
 
     Raises
     ------

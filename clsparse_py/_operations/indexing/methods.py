@@ -109,7 +109,7 @@ class Indexing:
         return self._compressed()
 
     def _apply_change(self, A: Any) -> None:
-        """Take over the arrays of the `csr_array` that `_to_change` returned, once values are assigned to it."""
+        """Take over the changed arrays of the `csr_array` that `_to_change` returned; here do nothing: it is this array."""
 
     def _prepare_for(self, shape: tuple[int, ...]) -> None:
         """Change the number of dimensions in place before a resize; here raise a ValueError: only some formats override it."""
@@ -178,7 +178,7 @@ class Indexing:
         return result if result.shape == parsed.shape else result.reshape(parsed.shape)
 
     def _get_listed_rows(self, key: np.ndarray[Any, Any] | cl_array.Array) -> Any:
-        """Return ``A[key]`` for an array of row indices or a device mask of rows, without parsing it; None for other keys."""
+        """Return ``A[key]`` for an array of row indices or a device mask of rows, not parsed; None if ``key`` must be parsed."""
         if key.ndim != 1 or len(self.shape) != 2:
             return None
         on_host = isinstance(key, np.ndarray)
@@ -199,7 +199,10 @@ class Indexing:
             raise
 
     def _get_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
-        """Return ``A[rows, columns]`` of single places: a scalar or dense array; of a vector, COO or 2-D index a sparse one."""
+        """Return ``A[rows, columns]`` of paired places: a scalar or dense array; sparse if A is 1-D or COO or places are 2-D.
+
+        A single place gives a scalar, no places a sparse array.
+        """
         A, is_transposed = self._compressed()
         places = _locate(A, is_transposed, rows, columns)
         listed = [positions for positions in (rows, columns) if isinstance(positions, Listed)]
@@ -215,7 +218,7 @@ class Indexing:
         return copy_to_host(values).reshape(shape)[()]
 
     def __iter__(self) -> Iterator[Any]:
-        """Iterate over the rows: one-dimensional, in CSR form but of a `coo_array`; of one dimension over the values."""
+        """Iterate over the rows as vectors in CSR form (those of a `coo_array` in COO form), or over the values of a vector."""
         if len(self.shape) == 1:
             return iter(self._compressed()[0].toarray()[0])
         rows = (self[i] for i in range(self.shape[0]))
@@ -359,7 +362,7 @@ def _split_axes(key: Key) -> tuple[Any, Any]:
 
 
 def _locate(A: Matrix, is_transposed: bool, rows: Axis, columns: Axis) -> Places:
-    """Return the places in A that indices of rows and columns select, of A or, if ``is_transposed``, of A's transpose."""
+    """Return the places in A that indices of rows and columns select; if ``is_transposed``, the indices are of A's transpose."""
     shape = A.shape[::-1] if is_transposed else A.shape
     places = places_of(A.queue, shape, A.indptr.dtype, rows, columns)
     return places.swap_axes() if is_transposed else places

@@ -138,7 +138,7 @@ def places_of(queue: cl.CommandQueue, shape: tuple[int, int], index: np.dtype[An
 
 
 def _shape_as_2d(positions: Axis, axis: int) -> tuple[int, int]:
-    """Return the 2-dimensional shape that an axis's index broadcasts from: n x 1 for a range of rows, else 1 x n or 2-D."""
+    """Return an axis index's 2-D shape before broadcasting: n x 1 for a range of rows, 1 x n for other 1-D ones, else its own."""
     if isinstance(positions, int):
         return 1, 1
     if isinstance(positions, range):
@@ -149,7 +149,7 @@ def _shape_as_2d(positions: Axis, axis: int) -> tuple[int, int]:
 def _broadcast_axis(
     queue: cl.CommandQueue, positions: Axis, own_shape: tuple[int, int], axis: int, shape: tuple[int, int], index: np.dtype[Any]
 ) -> Spread:
-    """Return the rows (axis 0) or columns (axis 1) of all selected places as a `Spread`: an index of ``own_shape`` broadcast."""
+    """Return the rows (axis 0) or columns (axis 1) of all selected places as a `Spread`: broadcasts an index of ``own_shape``."""
     if isinstance(positions, int):
         return Spread(positions, 0, 0)
     by_row, by_column = (own_shape[1] if own_shape[0] > 1 else 0), int(own_shape[1] > 1)

@@ -117,7 +117,7 @@ class Placed:
 
 
 def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index: np.dtype[Any]) -> Placed:
-    """Return listed positions along an axis as a one-dimensional device array of a dtype; negative ones count from the end.
+    """Return listed positions along an axis as `Placed`: on the device, of dtype ``index``, negative ones counted from the end.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index:
 
 
 def move_to_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> cl_array.Array:
-    """Return listed indices as a one-dimensional device array that begins its buffer: NumPy's as ``index``, others as given.
+    """Return listed indices as a 1-D device array at offset 0; NumPy's in the dtype ``index``, device arrays in their own.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def move_to_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any])
 def _resolve_negative(
     queue: cl.CommandQueue, indices: cl_array.Array, length: int, index: np.dtype[Any]
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the positions of a device array of indices, negative ones from the end, and work-groups' counts out of range."""
+    """Return device indices as positions, negative ones counted from the end, and work-groups' counts of indices out of range."""
     chain, n = Chain(queue, indices), indices.size
     built, record = chain.build(Positions(min(256, chain.device.max_work_group), name_of(index), name_of(indices.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
@@ -170,7 +170,7 @@ def _resolve_negative(
 
 
 def contiguous(queue: cl.CommandQueue, name: str, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return a device array of any strides as a one-dimensional array of ``dtype``, in C order, that begins its buffer."""
+    """Return a device array of any strides as a one-dimensional array of ``dtype``, in C order, at offset 0 of its buffer."""
     if array.ndim == 2 and not array.flags.c_contiguous:
         array = dense_values(queue, array, "positive", np.dtype(array.dtype))
     flat: cl_array.Array = array if array.ndim == 1 else array.reshape(array.size)  # type: ignore[no-untyped-call]

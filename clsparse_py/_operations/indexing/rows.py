@@ -61,7 +61,7 @@ class Thresholds(thresholds.Thresholds):
     min_chunk: int = number(64, "rows and entries", least=1)
     #: Most listed rows that one launch gathers.
     max_rows_at_once: int = number(1 << 10, "rows")
-    #: Most entries of listed rows that one launch gathers.
+    #: Most entries that listed rows would have, were each as long as the matrix's longest row, for one launch to gather them.
     max_at_once: int = number(1 << 14, "entries")
     #: Entries to a work-group of the one launch that gathers few listed rows.
     entries_of_group: int = number(1 << 10, "entries", least=1)
@@ -206,7 +206,7 @@ def _gather(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any]
 
 
 def _sum_totals(device: Device, numbers_of_groups: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """Return the numbers of entries of listed rows and of row indices out of range: sums of the work-groups' two counts."""
+    """Return two sums of work-groups' counts: the number of listed rows' entries, and the number of row indices out of range."""
     if numbers_of_groups.size <= Thresholds.of(device).few_numbers:  # NumPy takes microseconds to begin a sum
         numbers = numbers_of_groups.tolist()
         return sum(numbers[::2]), sum(numbers[1::2])
@@ -222,7 +222,7 @@ def _range_error(n_outside: int, n: int, n_rows: int) -> IndexError:
 def _begin_chain(
     queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array
 ) -> tuple[Chain, cl_array.Array]:
-    """Return a chain of commands that read a matrix and a list of row indices, and the list on the device."""
+    """Return a new chain for commands that read a matrix and a list of row indices, and that list as a device array."""
     if not isinstance(row_list, np.ndarray):
         return Chain(queue, row_list, *parts), row_list
     chain = Chain(queue, *parts)
@@ -232,7 +232,10 @@ def _begin_chain(
 def _gather_in_one_launch(
     queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array, room: int
 ) -> Parts | None:
-    """Gather few listed rows of a matrix in one launch, in memory for ``room`` entries; None if rows or entries are many."""
+    """Return few listed rows' data, indices and indptr by one launch, in memory for ``room`` entries; None if that cannot be.
+
+    It cannot be beyond the thresholds of rows and entries, for ``room`` 0, and where work-groups have one work-item.
+    """
     data, indices, indptr = parts
     n, n_rows, index, limits = row_list.size, indptr.size - 1, indptr.dtype, Thresholds.of(describe(queue.device))
     if n > limits.max_rows_at_once or not 0 < room <= limits.max_at_once:
@@ -258,7 +261,7 @@ def _gather_in_one_launch(
 def _build_gather_in_one_launch(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], list_dtype: np.dtype[Any]
 ) -> tuple[Built, int] | tuple[()]:
-    """Return the kernel that gathers listed rows in one launch, and the most rows it takes; () if work-groups have one item."""
+    """Return the kernel that gathers listed rows in one launch, and its most rows; () if work-groups have one work-item only."""
     if chain.device.is_plain:
         return ()
     built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(list_dtype)))
@@ -286,7 +289,7 @@ def _enqueue_lengths(
     n: int,
     n_rows: int,
 ) -> None:
-    """Enqueue the kernels that compute row pointers of n listed rows, and the numbers of entries and invalid indices."""
+    """Enqueue the kernels that compute row pointers of n listed rows, and work-groups' counts of entries and invalid indices."""
     groups, tile, group = _share_rows(chain.device, n, indptr.dtype)
     built, record = chain.build(Lengths(group, name_of(indptr.dtype), name_of(row_list.dtype)))
     # A work-item looks up adjacent listed rows on CPU devices, listed rows at a stride elsewhere.

@@ -94,7 +94,7 @@ class ExtremeColumns(_OfExtremes):
     @property
     @override
     def prelude(self) -> str:
-        """The OpenCL C before the template's text: the types of indices and values, and the largest index."""
+        """The OpenCL C before the template's text: the types of indices and values, and the index type's largest value."""
         return f"{super().prelude}\n#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}"
 
     @override
@@ -115,7 +115,7 @@ class ExtremePlaces(_OfExtremes):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, and conditions in OpenCL C: a row's extreme is beyond 0; it is 0."""
+        """Return the template's arguments: fields, and OpenCL conditions: a row's maximum is above (minimum below) 0; it is 0."""
         sign = ">" if self.operation == "maximum" else "<"
         if np.dtype(self.dtype).kind == "c":
             terms = {"beyond": f"(a.x {sign} b.x || (a.x == b.x && a.y {sign} b.y))", "is_zero": "all(a == b)"}
@@ -215,7 +215,10 @@ class Extremes(Matrix):
         return self._place("minimum", "argmin", axis, out, explicit)
 
     def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return a matrix's largest or smallest value (with an axis, one a row or column); of stored values if ``explicit``."""
+        """Return the largest or smallest value of A or, with an axis, of each row or column; of stored ones if ``explicit``.
+
+        Otherwise values that are not stored count as 0.
+        """
         if out is not None:
             raise ValueError("out: must be None, as sparse min and max do not support it")
         along = axis_of(axis)
@@ -309,7 +312,10 @@ def _reduce_rows(
 
 
 def _locate_in_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
-    """Return each row's column of its largest or smallest value, 0 for empty rows; ``n_columns`` 0: of stored values alone."""
+    """Return the first column of each row's largest or smallest value, 0 for empty rows; of stored ones if ``n_columns`` is 0.
+
+    Otherwise, in a row of fewer than ``n_columns`` entries, values that are not stored count as 0.
+    """
     data, indices, indptr = parts
     rows = rows_of(queue, indptr, data.size)
     chain, n = Chain(queue, *parts, rows), indptr.size - 1
@@ -333,7 +339,10 @@ def _locate_in_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
 
 
 def _locate_in_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
-    """Return the extreme of stored values, its first place in data and in the matrix, row by row, and the first without entry."""
+    """Return the extreme stored value, its first position in data and place in the matrix, and the first place without an entry.
+
+    Places of the matrix are counted row by row.
+    """
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation

@@ -46,7 +46,8 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "reductions"
 
-    #: Most entries of a sum that is made in single precision: 2 million equal ones lose three of seven digits.
+    #: Most entries of a sum that single precision adds up; longer sums take double precision, if the device has it: in single
+    #: precision a sum of 2 million equal values loses three of seven digits.
     max_in_single: int = number(1024, "entries")
 
 
@@ -70,7 +71,7 @@ class Sums(Matrix):
 
     @of_axis
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
-        """Sum the entries of all rows, of each row, or of each column.
+        """Return the sum of all entries, or of each column's (axis 0) or row's (axis 1).
 
         Parameters
         ----------
@@ -211,7 +212,7 @@ def _check_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
 
 
 def _mean_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype a mean is computed in: the matrix's or, for integers, float64 (without it float32, if asked for)."""
+    """Return the dtype a mean is computed in: A's or, for integers, float64; float32 if asked for on devices without float64."""
     is_single = dtype is not None and value_dtype("dtype", dtype).name in ("float32", "complex64")
     if A.dtype.kind not in "biu":
         return _check_dtype(A, A.dtype)

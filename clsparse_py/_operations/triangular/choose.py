@@ -12,7 +12,7 @@ from clsparse_py._matrix.matrix import Structure
 
 __all__ = ["METHODS", "Thresholds", "choose_method"]
 
-#: Names of the methods for triangular systems.
+#: Names of the methods for triangular systems: one work-item solves row by row, or work-items solve level set by level set.
 METHODS = ("serial", "levels")
 
 
@@ -24,12 +24,12 @@ class Thresholds(thresholds.Thresholds):
 
     #: Largest triangular system that one work-item solves, row by row.
     max_serial: int = number(0, "rows", on_cores=2**31 - 1)
-    #: Most compute units of a CPU device on which one work-item solves: more units share the rows of a level.
+    #: Most compute units of a CPU device on which one work-item solves alone; on more, work-items share each level set's rows.
     max_serial_units: int = number(8, "compute units")
 
 
 def choose_method(queue: cl.CommandQueue, structure: Structure) -> str:
-    """Return the name of the method for a triangular structure on a queue's device."""
+    """Return the name of the method for a triangular structure on a queue's device: "serial" or "levels"."""
     device = describe(queue.device)
     limits = Thresholds.of(device)
     is_serial = structure.shape[0] <= limits.max_serial and device.compute_units <= limits.max_serial_units

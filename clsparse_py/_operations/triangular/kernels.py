@@ -11,7 +11,7 @@ from clsparse_py._matrix.structure import OfNumbers, OfStructure
 
 __all__ = ["Ends", "Factor", "Levels", "Solve", "work_group_of"]
 
-#: Work-items in a work-group of the kernels for triangular systems on devices other than CPUs.
+#: Most work-items of a work-group in the kernels for triangular systems on devices other than CPUs.
 _WORK_GROUP = 256
 
 
@@ -105,5 +105,5 @@ class Factor(OfNumbers):
 
 
 def work_group_of(device: Device) -> int:
-    """Return the work-group size of kernels for triangular systems: 1 on CPU devices, where a work-item is a core's loop."""
+    """Return the work-group size of kernels for triangular systems: 1 on CPU devices, else a power of two, 256 at most."""
     return 1 if device.lanes_are_loops else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1

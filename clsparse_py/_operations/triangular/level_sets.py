@@ -19,9 +19,10 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["LevelSets", "get_level_sets"]
 
-#: Rows of a level set (solved at once) to a GPU's work-item, above which a triangular solve gives the level its own launch.
+#: Most rows of a level set (rows solved at once), per work-item of a work-group, for which a GPU's triangular solve gives the
+#: level set no launch of its own.
 _WIDE = 8
-#: Rows of a level set (solved at once) on CPU devices, above which a triangular solve gives the level a launch of its own.
+#: Most rows of a level set (rows solved at once) for which a CPU's triangular solve gives the level set no launch of its own.
 _WIDE_ON_CPU = 4096
 
 
@@ -49,14 +50,14 @@ class LevelSets:
         return int(self.starts.size) - 1
 
     def schedule(self, work_group: int, columns: int, max_groups: int) -> Iterator[tuple[int, np.uint32, np.uint32]]:
-        """Yield the work-groups of each launch for so many columns, its first level, and the level behind its last."""
+        """Yield each launch's work-groups, its first level set and the one after its last, for ``columns`` right-hand sides."""
         for first, last, widest in self.launches:
             groups = 1 if last - first > 1 else min(-(-widest * columns // work_group), max_groups)
             yield groups, np.uint32(first), np.uint32(last)
 
 
 def get_level_sets(structure: Structure, upper: bool) -> LevelSets:
-    """Return the level sets of a triangular structure, which keeps them; they are found at the first call, with one read."""
+    """Return the level sets of a triangular structure, which keeps them; the first call finds them, and waits for the device."""
     queue, indices, indptr = structure.queue, structure.indices, structure.indptr
     return structure.get_plan((LevelSets, upper), lambda: _find_level_sets(queue, indices, indptr, upper))
 

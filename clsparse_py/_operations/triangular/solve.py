@@ -20,7 +20,7 @@ __all__ = ["RightSide", "Solver", "get_solver"]
 
 #: Most work-groups to a compute unit of a launch that solves rows of a triangular system.
 _SOLVE_GROUPS = 8
-#: Columns of b, side by side, that a work-item of `serial` solves together.
+#: Number of adjacent right-hand sides (columns of b) that a work-item solves together by the method "serial".
 _WIDTH = 8
 
 
@@ -69,7 +69,7 @@ class Solver:
         self._build(chain, 1)
 
     def _build(self, chain: Chain, width: int) -> Built:
-        """Return the kernel of the method for ``width`` columns of b to a work-item."""
+        """Return the kernel of the solver's method: "levels", or "serial" with ``width`` right-hand sides to a work-item."""
         built = self._kernels.get(width)
         if built is None:
             work_group = work_group_of(chain.device)
@@ -78,7 +78,7 @@ class Solver:
         return built
 
     def enqueue(self, chain: Chain, values: cl_array.Array, b: RightSide, x: cl_array.Array, singular: cl_array.Array) -> None:
-        """Enqueue ``x = T^-1 b``, T triangular, for x of n x columns, row by row; a zero diagonal sets ``singular`` to 1."""
+        """Enqueue ``x = T^-1 b``, T triangular, for a row-major x of n x columns; a 0 on T's diagonal sets ``singular`` to 1."""
         columns = np.uint64(b.columns)
         steps = np.int64(b.begin), np.int64(b.row_step), np.int64(b.column_step)
         operands = self._indptr, self._indices, values, b.values, *steps, x, singular
