@@ -56,7 +56,7 @@ class Thresholds(thresholds.Thresholds):
     few_neighbours: int = number(12, "neighbours")
     #: Work-items that share a node's neighbours where nodes have many neighbours.
     many_lanes: int = number(32, "work-items", least=1, power=True)
-    #: Work-group size where nodes have many neighbours.
+    #: Most work-items of a work-group in steps of aggregation where nodes have many neighbours.
     large_group: int = number(512, "work-items", least=1)
     #: Launches over active nodes between two reads of the number of active nodes; a multiple of three.
     launches_ahead: int = number(24, "launches", least=3)

@@ -21,7 +21,7 @@ from clsparse_py._solvers.aggregation.kernels import MAX_INVERTED, DenseInverse
 
 __all__ = ["compute_inverse_values", "invert_coarsest", "invert_on_host"]
 
-#: Most unknowns of the coarsest level of a multigrid hierarchy, whose matrix gets a dense inverse.
+#: Most unknowns of a multigrid hierarchy's coarsest level, as its matrix gets a dense inverse; more are an error.
 _MAX_DENSE = 5000
 #: Work-items of the work-group that inverts the coarsest matrix of a multigrid hierarchy on GPUs.
 _WORK_GROUP = 1024
@@ -43,7 +43,7 @@ def invert_coarsest(A: csr_array) -> csr_array:
 
 
 def compute_inverse_values(A: csr_array) -> cl_array.Array:
-    """Return the values of the inverse of a hierarchy's coarsest matrix, row by row, zeros too."""
+    """Return the values of the inverse of a hierarchy's coarsest matrix, or pseudoinverse if singular, row by row, zeros too."""
     values = _invert_by_work_group(A.queue, A.parts)
     return copy_to_device(A.queue, "an inverse", invert_on_host(A.get()).data) if values is None else values
 
@@ -76,7 +76,7 @@ def _make_dense_structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
 
 
 def invert_on_host(A: Any) -> Any:
-    """Return the inverse of a hierarchy's coarsest matrix, a SciPy array, by LAPACK, as a SciPy array.
+    """Return the inverse of a hierarchy's coarsest matrix, or pseudoinverse if singular, by LAPACK; both are SciPy arrays.
 
     Raises
     ------

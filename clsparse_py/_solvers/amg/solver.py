@@ -68,7 +68,7 @@ class MultilevelSolver:
         self._coarse = self._invert_coarsest()
 
     def _invert_coarsest(self) -> Any:
-        """Return the inverse of the matrix of the hierarchy's coarsest level."""
+        """Return the inverse of the matrix of the hierarchy's coarsest level, or its pseudoinverse if singular."""
         return invert_coarsest(self.levels[-1].A)
 
     def __repr__(self) -> str:
@@ -266,7 +266,7 @@ class MultilevelSolver:
         repeats: Any,
         has_residuals: bool,  # noqa: ARG002 - ranks agree on the option
     ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
-        """Return the checked options of multigrid's `solve`: cycle, Krylov method, tolerance, maxiter, V-cycles on a level."""
+        """Return the checked options of multigrid's `solve`: cycle, Krylov method, tolerance, maxiter, an F-cycle's V-cycles."""
         method = _find_solver(accel) if isinstance(accel, str) else accel
         if accel is not None and not callable(method):
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
@@ -314,7 +314,10 @@ class MultilevelSolver:
         callback: Callable[[Any], object] | None,
         residuals: list[float] | None,
     ) -> tuple[Any, int]:
-        """Solve ``A x = b`` by a Krylov method with a multigrid cycle as preconditioner; return x and the method's info."""
+        """Solve ``A x = b`` by a Krylov method with a multigrid cycle as preconditioner; return x and the method's info.
+
+        If GMRES finds no solution, info is ``maxiter``.
+        """
 
         def report(x: Any) -> None:
             """Append the norm of the residual ``b - A x`` to ``residuals``, and call the callback, each if given."""
@@ -341,7 +344,7 @@ class MultilevelSolver:
         return float(np.linalg.norm(r.get() if isinstance(r, cl_array.Array) else r))
 
     def _get_workspace(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Workspace:
-        """Return the workspace, vectors and commands, of multigrid cycles on a queue, made at the first call."""
+        """Return the workspace (vectors and commands) of multigrid cycles on a queue in a dtype, made at the first call."""
         key = queue.int_ptr, dtype.char
         if key not in self._workspaces:
             self._workspaces[key] = Workspace(self.levels, self._coarse, queue, dtype)
@@ -387,7 +390,7 @@ def _run_commands(space: Workspace, commands: list[Callable[[], object]]) -> flo
 
 
 def read_cycle_name(cycle: Any) -> str:
-    """Return the name, in capitals, of the multigrid cycle that a user names in any case; checked to be in `CYCLES`."""
+    """Return the name, in capitals, of the multigrid cycle that a user names in capitals or not; checked to be in `CYCLES`."""
     name = str(cycle).upper()
     if name not in CYCLES:
         raise ValueError(f"cycle: must be one of {', '.join(CYCLES)}, is {cycle!r}")

@@ -25,8 +25,9 @@ _PLACES = range(_AT_ONCE)
 #: Names of a block's basis vectors in the OpenCL C of vector passes.
 _BASIS = tuple(f"v{i}" for i in _PLACES)
 
-# Before a linear combination is added to x, the scalars h are its factors, which the host sets.
-#: Names for Arnoldi's process: scalars (inner products h of basis vectors with w; w's norm), sums (s for h, squares of w and b).
+# Scalars: h, inner products of basis vectors with w, or factors of a linear combination, which the host sets; the norm of w.
+# Sums: s, of inner products of basis vectors with w; ww and bb, squares of the norms of w and b.
+#: Names of the scalars and sums of Arnoldi's process on the device.
 LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" for i in _PLACES), "ww", "bb"))
 
 #: The sum of squares of w, the vector that becomes the next basis vector: its name, and the expression of a summand.

@@ -154,7 +154,7 @@ class Bidiagonal:
         return {f"{name}_set": value for name, value in zip(CONSTANTS, values, strict=True)}
 
     def run(self, of_left: Pass, of_right: Pass, update: Pass, **vectors: cl_array.Array) -> tuple[float, ...]:
-        """Run the iterations of LSQR or LSMR until a test of convergence holds, and return the scalars that the host read last.
+        """Run iterations of LSQR or LSMR until a test ends them, ``maxiter`` at most; return the scalars that the host read last.
 
         The pass ``update`` takes v, x and ``vectors``. The first scalar is the reason to stop: 0 if there is none, -1 if a norm
         is not a number.

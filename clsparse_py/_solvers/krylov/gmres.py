@@ -29,7 +29,7 @@ class _Rotations:
         self._rotations: list[tuple[float, Any]] = []
 
     def add(self, column: np.ndarray[Any, Any], below: float) -> float:
-        """Add a column of the Hessenberg matrix to GMRES's least-squares problem, and return the norm of the residual."""
+        """Add a column of the Hessenberg matrix to GMRES's least-squares problem, and return the norm of its residual."""
         column, k = column.copy(), column.size - 1
         for i, (c, s) in enumerate(self._rotations):
             column[i], column[i + 1] = c * column[i] + s * column[i + 1], -np.conj(s) * column[i] + c * column[i + 1]

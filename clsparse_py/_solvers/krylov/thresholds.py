@@ -23,9 +23,9 @@ class Thresholds(thresholds.Thresholds):
     unroll: int = number(4, "entries", least=1, most=64, power=True, evidence="as above")
     #: Most registers that the entries in flight of a work-item take.
     registers: int = number(32, "words of 32 bits", least=1)
-    #: Most iterations between two looks of the host at the residual, while no look waits; ``check_every`` if that is more.
+    #: Most iterations between two looks of the host at the residual, if no read lets it wait; ``check_every`` if that is more.
     max_unwatched: int = number(8, "iterations", least=1)
-    #: Iterations that have to be done for each iteration between two looks at the residual, up to ``max_unwatched``.
+    #: After n times as many iterations, n may pass between two looks of the host at the residual, up to ``max_unwatched``.
     unwatched_share: int = number(16, "iterations", least=1)
     #: Most work-items of the work-group that runs the iterations of a small system on GPUs; on CPU devices there is one.
     together_group: int = number(256, "work-items", least=1)
@@ -39,5 +39,5 @@ class Thresholds(thresholds.Thresholds):
     search: float = number(0.3, "share of products")
     #: Largest norm at which a vector counts as 0 but for rounding, relative to the vectors from which it was computed.
     noise: float = number(8.0, "times the precision")
-    #: Factor by which the residual of another run's x must be smaller, so that this x replaces the former one.
+    #: Ratio of the residual norms of another run's x and the former x, below which the new x replaces the former one.
     better: float = number(0.9, "times the residual before", most=1)

@@ -54,7 +54,7 @@ class _Solution:
         return on_device(queue, scipy.sparse.csr_array(parts, shape=(n, n)))
 
     def __call__(self, rhs: Any) -> Any:
-        """Return the solutions for right-hand sides of the host or of the device, as they are."""
+        """Return the solutions for right-hand sides, a NumPy or a device array, in an array of the same kind."""
         right = check_right_side("rhs", rhs, self._before.shape[0])
         if not np.can_cast(right.dtype, self._dtype):
             raise TypeError(f"rhs: must be of a dtype that {self._dtype}, of the factors, holds, is {right.dtype}")
@@ -96,12 +96,12 @@ class SuperLU:
 
     @property
     def L(self) -> Any:  # noqa: N802 - SciPy's name for it
-        """The lower triangular factor of the factorised matrix, with ones on its diagonal."""
+        """The lower triangular factor L of ``Pr A Pc = L U``, with ones on its diagonal; Pr and Pc permute rows and columns."""
         return self._part(self._factors.L)
 
     @property
     def U(self) -> Any:  # noqa: N802 - SciPy's name for it
-        """The upper triangular factor of the factorised matrix."""
+        """The upper triangular factor U of ``Pr A Pc = L U``; Pr and Pc permute rows and columns."""
         return self._part(self._factors.U)
 
     def _part(self, part: Any) -> Any:

@@ -218,7 +218,7 @@ def _bind_inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtyp
     A = scipy.sparse.linalg.aslinearoperator(A)
 
     def solve(x: cl_array.Array) -> Any:
-        """Return the solution of ``(A - sigma I) y = x`` by `minres`, checked."""
+        """Return the solution of ``(A - sigma I) y = x`` by `minres`; raise a ValueError if the residual is large."""
         y, info = minres(A, x, shift=sigma, rtol=float(np.finfo(dtype).eps), maxiter=20 * x.size)
         right, solution = copy_to_host(x, queue), on_host(y)
         # The least-squares solution of a singular system ends minres, too, so the residual is checked here.
@@ -259,7 +259,7 @@ def _factorise_shifted(A: Any, sigma: float, rough: float, queue: cl.CommandQueu
     size = float(scipy.sparse.linalg.norm(shifted))
 
     def solve(x: cl_array.Array) -> cl_array.Array:
-        """Return the solution of ``(A - sigma I) y = x`` by LU factors, checked."""
+        """Return the solution of ``(A - sigma I) y = x`` by LU factors; raise a RuntimeError if the residual is large."""
         right = copy_to_host(x, queue)
         solution = factors.solve(right)
         residual = np.linalg.norm(right - shifted @ solution)

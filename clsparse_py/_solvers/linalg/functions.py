@@ -121,7 +121,7 @@ def expm_multiply(
 
 
 def matrix_power(A: Any, power: int) -> Any:
-    """Return a square array to the power of an integer, by products on the array's device.
+    """Return a square array raised to an integer power, by products on the array's device.
 
     Parameters
     ----------

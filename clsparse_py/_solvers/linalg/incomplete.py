@@ -197,7 +197,7 @@ def ic0(A: Any, sweeps: int | None = None) -> DeviceOperator:
 
 
 def _compute_factors(rows: Any, guess: Callable[[], Any], sweeps: int | None, *, hermitian: bool) -> Any:
-    """Return the values of incomplete factors of a matrix: exact if ``sweeps`` is None, else a guess after so many sweeps."""
+    """Return the values of incomplete factors of a matrix: exact if ``sweeps`` is None, else after so many sweeps."""
     queue = rows.queue
     if sweeps is None:
         return eliminate(queue, rows, hermitian=hermitian)

@@ -174,7 +174,7 @@ def _small_arrays(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | 
 
 
 def _ready_rows(A: SparseArray, dtype: np.dtype[Any]) -> csr_array:
-    """Return a sparse array in CSR form, checked, cast if products would not have the dtype; waits for all writes to it."""
+    """Return a sparse array as checked CSR, cast if products with vectors of a dtype would have another one; waits for writes."""
     rows = A._as_csr()
     if np.result_type(rows.dtype, dtype) != dtype:
         rows = cast_to(rows, dtype)

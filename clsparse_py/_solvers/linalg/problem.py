@@ -170,7 +170,7 @@ class Divided(abc.ABC):
 
     @abc.abstractmethod
     def raise_alike(self, error: Exception) -> NoReturn:
-        """Raise an error that all ranks of the matrix raise."""
+        """Raise an error that every rank of the matrix has, on all of them, which stay in step."""
 
     @abc.abstractmethod
     def whole(self) -> Any:
