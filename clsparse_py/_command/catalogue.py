@@ -26,14 +26,14 @@ _IMPORTED = _sddmm, amg, bsr, functions, given_semirings, graph, kronecker, lina
 
 
 def template_names() -> tuple[str, ...]:
-    """Return the names of all templates, such as "spmv/subvector": those of files, and the rows of the table of loops."""
+    """Return the names of all kernel templates, such as "spmv/subvector": those of template files, and those of loop kernels."""
     files = (path.removeprefix("templates/").removesuffix(".mako") for path in sources.paths("templates"))
     rows = dict.fromkeys(file.name.partition(":")[0] for file in LOOPS)
     return *(file for file in files if file != LoopKernel.file), *rows
 
 
 def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -> dict[str, Parameters]:
-    """Return the default parameter record of every kernel on a device.
+    """Return the default parameter record of every kernel on a device, by the kernel's names.
 
     Parameters
     ----------

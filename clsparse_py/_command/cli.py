@@ -240,7 +240,7 @@ def _source(arguments: argparse.Namespace) -> int:
 
 
 def _warmup(arguments: argparse.Namespace) -> int:
-    """Run ``clsparse warmup``: build the kernels that products are likely to need, after refusals are forgotten if asked."""
+    """Run ``clsparse warmup``: build the kernels that products are likely to need; ``--retry`` tries refused ones again."""
     if arguments.retry:
         # Compilers' refusals of kernels are forgotten first, as the choice of the device may pass over a device for a refusal.
         forgotten = sum(refusals.forget(programs.identity(device)) for device in devices())
@@ -368,7 +368,7 @@ def _profile_export(arguments: argparse.Namespace) -> int:
 
 
 def _profile_import(arguments: argparse.Namespace) -> int:
-    """Run ``clsparse profile import``: keep the profile in a file as one of the user's, unless nothing in it can be used."""
+    """Run ``clsparse profile import``: keep a file's profile as one of the user's; an error if unusable or, by name, present."""
     path = Path(arguments.file)
     try:
         profile = profiles.read(path)
@@ -434,7 +434,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 def _measure_speed(device: cl.Device, console: Console) -> None:
-    """Measure and keep the speed of a device, by which products are divided between devices."""
+    """Measure and keep the speed of a device in bytes per second, by which products are divided between devices."""
     from clsparse_py._operations.spmv import speed
 
     context = cl.Context([device])

@@ -141,7 +141,7 @@ def _grid(n: int) -> scipy.sparse.csr_array:
 
 
 def _power_law(n: int, entries: int) -> scipy.sparse.csr_array:
-    """Return the adjacency matrix of a random graph with very uneven row lengths."""
+    """Return the adjacency matrix of a random graph of n vertices and at most ``entries`` edges, with very uneven row lengths."""
     rng = np.random.default_rng(2)
     # Row and column numbers are cubes of uniform numbers, which crowd towards 0, so that few rows have most of the entries.
     row, col = (rng.permutation(n)[(n * rng.random(entries) ** 3).astype(np.int64)] for _ in range(2))
@@ -321,7 +321,7 @@ def _print(console: Console, text: str, style: str) -> None:
 
 
 def _table(operation: str, measurements: Sequence[Measurement]) -> Table:
-    """Return the table of an operation of the demo: a row for each matrix."""
+    """Return the table of an operation of the demo: a row for each matrix on which the operation did not fail."""
     table = plain_table()
     for column in ("matrix", "rows", "nnz", "method", "time", "GB/s", "error", "SciPy", "ratio"):
         # In a narrow terminal the columns of text of the demo's table shrink.

@@ -189,7 +189,7 @@ def _multiply_columns(matrices: list[csr_array], columns: int) -> None:
 
 
 def _take_rows(A: csr_array, n: int) -> None:
-    """Take n rows of a matrix by ``A[rows]`` with the list of rows on the host, and on the device, to build kernels."""
+    """Take row 1 of a matrix n times by ``A[rows]``, with the list ``rows`` on the host and on the device, to build kernels."""
     rows = np.ones(n, np.int64)
     for listed in (rows, from_host(A.queue, rows, copy=True)):
         A[listed]
@@ -203,7 +203,7 @@ def _unite(A: csr_array) -> None:
 
 
 def _scan_tiles(A: csr_array) -> None:
-    """Scan (add up) as many counts as the union of two matrices has tiles, for all `_TILES`, to build scan kernels."""
+    """Scan (add up) arrays of each length in `_TILES`, to build the scan kernels that unions of matrices need."""
     for n in _TILES:
         chain = Chain(A.queue)
         counts = chain.scratch(n, A.indptr.dtype)
@@ -222,7 +222,7 @@ def _combine(A: csr_array) -> None:
 
 
 def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], strategy: Strategy) -> None:
-    """Multiply sparse matrices that have a row for every bin (class of rows by size) of a strategy of SpGEMM."""
+    """Multiply matrices that have a row for every bin (class of rows by size) of a strategy of SpGEMM, to build kernels."""
     unit = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
     of_rows = bins_for("auto", device, types_of(unit, unit), strategy=strategy)
     limits = [limit for bin_ in of_rows for limit in bin_.limits if 0 < limit < _LONG_ROW]

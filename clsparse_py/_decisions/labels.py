@@ -9,7 +9,7 @@ MOST = (1 << 31) - 1
 
 
 def number(text: str, name: str, lowest: int, highest: int) -> int:
-    """Return the number that stands in a label, the name of a configuration, as decimal digits.
+    """Return the number that ``text``, a part of a label (a configuration's name), holds as digits; raise if out of bounds.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ class Profile:
 
 
 def _dtype_keys(dtype: str) -> tuple[str, ...]:
-    """Return the keys under which a profile's trees for a dtype are sought: the dtype, float32 or float64 by size, "any"."""
+    """Return the keys under which trees for a dtype are sought, in order: the dtype; float32 (to 4 bytes) or float64; "any"."""
     if dtype == "any":
         return ("any",)
     real = "float32" if np.dtype(dtype).itemsize <= 4 else "float64"
@@ -261,7 +261,7 @@ def _report(path: Path, why: str) -> None:
 
 
 def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
-    """Return the sort key of a profile for a device: same device, kindred one by size, same type, default; None if unsuitable."""
+    """Return a key to sort profiles for a device: 0 its own, 1 a similar one (by size), 2 its type, 3 default; None if unfit."""
     made_for = profile.device
     if made_for["type"] != device.type:
         return (3,) if profile.shipped and profile.name == _DEFAULT else None
@@ -366,7 +366,7 @@ class Ruling(Generic[T]):
 
 @dataclass(frozen=True)
 class Rules(Generic[T]):
-    """The tree that answers a question on a device, with its parsed labels by label."""
+    """The decision tree that answers a question on a device, and the configurations that its labels name, by label."""
 
     profile: Profile
     tree: trees.Tree
@@ -377,7 +377,7 @@ class Rules(Generic[T]):
         return Ruling(self, features, trees.leaf_of(self.tree, features))
 
     def restrict(self, features: Mapping[str, float]) -> Rules[T]:
-        """Return the rules with a smaller tree, in which the comparisons of known features are resolved."""
+        """Return the rules with a smaller tree: comparisons of the given features are made already, others remain."""
         return Rules(self.profile, trees.restrict(self.tree, features), self.values)
 
     def take(self, features: Mapping[str, float]) -> T:

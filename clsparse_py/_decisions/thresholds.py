@@ -116,7 +116,7 @@ class Thresholds:
 
     @classmethod
     def of(cls: type[Own], device: Device, dtype: str = "any") -> Own:
-        """Return the thresholds of an operation on a device, for a dtype; each comes from the closest profile that has it."""
+        """Return an operation's thresholds on a device for a dtype: each by the closest profile that has it, else its default."""
         key = (device, cls, dtype)
         record: Own | None = profiles.kept.get(key)
         if record is None:

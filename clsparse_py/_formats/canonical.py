@@ -41,7 +41,7 @@ __all__ = [
     "without_duplicates",
     "without_zeros",
 ]
-#: Work-items in a work-group of the kernel `Compact`, which moves a matrix's marked entries together, others left out.
+#: Most work-items in a work-group of the kernel `Compact`, which moves a matrix's marked entries together, others left out.
 _WORK_GROUP = 128
 
 #: The loop kernel that marks the beginning of each run of duplicates: an entry whose column is not that of the entry before.
@@ -96,7 +96,7 @@ class Compact(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``values``: whether values are moved."""
+        """Return the template's arguments by name: fields, and ``values``, whether values are moved beside columns."""
         return {**super().arguments(), "values": self.value_bytes > 0}
 
 
@@ -189,7 +189,7 @@ def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, wor
 
 
 def _keep_marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) -> Parts:
-    """Return the CSR arrays of a matrix of another matrix's marked entries, moved by a chain of launches; the host waits."""
+    """Return the CSR arrays of the marked entries of a matrix, the given arrays if all are marked. The host waits."""
     data, indices, indptr = parts
     queue, n, index = chain.queue, indices.size, indices.dtype
     group = min(work_group, chain.device.max_work_group)
@@ -205,14 +205,14 @@ def _keep_marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: 
 
 
 def _scan_marks(chain: Chain, marks: cl_array.Array, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, int]:
-    """Return the number of marked entries before each of a matrix's n entries and before their end; and the number of all."""
+    """Return a device array of the number of marked entries before each of n entries and before their end; and that last one."""
     positions = chain.scratch(n + 1, index)
     enqueue_scan(chain, marks, positions, n, kind="pointers")
     return positions, int(chain.read(positions, 1, n)[0])
 
 
 def _allocate_structure(queue: cl.CommandQueue, parts: Parts, n_remaining: int) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return new `indices` and `indptr`, not filled, for ``n_remaining`` entries in the rows of a matrix."""
+    """Return new `indices` and `indptr`, not filled, for ``n_remaining`` entries in as many rows as a matrix has."""
     data, indices, indptr = parts
     lengths = {"indices": n_remaining, "indptr": indptr.size}
     new_indices, new_indptr = (allocate(queue, label, n, indices.dtype, data.allocator) for label, n in lengths.items())

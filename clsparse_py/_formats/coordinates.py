@@ -34,9 +34,9 @@ __all__ = [
     "from_coordinates", "order_of", "place_coordinates", "regroup", "row_begins", "rows_of", "sort_entries",
 ]  # fmt: skip
 
-#: Work-items in a work-group of the kernels `Range`, which checks coordinates, and `REGROUP`, which reshapes a matrix.
+#: Most work-items in a work-group of the kernels `Range`, which checks coordinates, and `REGROUP`, which reshapes a matrix.
 _WORK_GROUP = 128
-#: Work-items in a work-group of the kernels `RowOrder`, which counts entries out of order, and `RowBegins` of row pointers.
+#: Most work-items in a work-group of the kernels `RowOrder` (counts entries out of order) and `RowBegins` (makes row pointers).
 _ORDER_WORK_GROUP = 256
 #: Most work-groups to a compute unit of the kernel `RowOrder`, whose counts of entries out of order the host reads.
 _COUNTING_GROUPS = 8
@@ -50,7 +50,7 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "coordinates"
 
-    #: Chunks (runs of rows and entries) for each core of a CPU device into which the kernel `EntryRowsChunked` divides its work.
+    #: Most chunks (runs of rows and entries) for each core of a CPU into which the kernel `EntryRowsChunked` divides its work.
     chunks_per_core: int = number(4, "chunks", least=1)
     #: Least sum of rows and entries of a chunk of the kernel `EntryRowsChunked` on CPU devices.
     min_chunk: int = number(64, "rows and entries", least=1)
@@ -111,7 +111,7 @@ class OfEntries(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``value_bytes``, which is 0 if no values are copied."""
+        """Return the template's arguments by name: fields, and ``value_bytes``, bytes of a copied value, 0 if none is copied."""
         return {**super().arguments(), "value_bytes": self.value_bytes}
 
 
@@ -171,7 +171,7 @@ class RowBegins(OfStructure):
 
 
 class EntryOrder(NamedTuple):
-    """The order of entries given by coordinates: by row, by row and column, without duplicates.
+    """Whether entries given by coordinates are sorted by row, also by column within rows, and without duplicates.
 
     Attributes
     ----------
@@ -349,7 +349,7 @@ def _sort_by_row(
 
 
 def _check_range(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length: int | None) -> int:
-    """Return the largest of the coordinates along an axis, -1 if there are none; raise a ValueError if one lies outside."""
+    """Return the largest of the coordinates along an axis, -1 if there are none; raise unless all are in [0, ``length``)."""
     chain, limit = Chain(queue, numbers), np.iinfo(np.int64).max if length is None else length
     built, record = chain.build(Range(min(_WORK_GROUP, chain.device.max_work_group), numbers.dtype.name))
     groups, sizes = spread(chain.device, numbers.size, record.work_group)

@@ -230,7 +230,7 @@ def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[
 
 
 def _from_dense(values: Any, shape: tuple[int, int] | None) -> scipy.sparse.csr_array:
-    """Return a dense matrix of the host, or a vector as a matrix of one row, as SciPy's CSR array."""
+    """Return a dense matrix of the host as SciPy's CSR array; a vector becomes one row if ``shape`` is given, else raise."""
     dense = dense_values(values)
     if not dense.ndim:
         raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is an array without dimensions")
@@ -258,7 +258,7 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any
 
 
 def _integers(name: str, part: Any) -> Any:
-    """Return `indices` or `indptr` as an array of integers; floats of an array of the host are converted, as by SciPy.
+    """Return `indices` or `indptr` as an array of integers; whole numbers in floats of the host are converted, as by SciPy.
 
     Raises
     ------
@@ -353,12 +353,12 @@ class SetStructure:
             check_structure(self.queue, self._structure.shape, self.indices, self.indptr)
 
     def prune(self) -> None:
-        """Cut off the entries or blocks that are stored behind the last row of the matrix."""
+        """Drop the entries or blocks that are stored after those of the last row of the matrix."""
         self.require_valid()
 
     @abc.abstractmethod
     def sort_indices(self) -> None:
-        """Sort the columns of each of the matrix's rows of entries or blocks, in place."""
+        """Sort the entries or blocks of each row of the matrix by column, in place."""
 
     def sorted_indices(self) -> Self:
         """Return a copy of the matrix with the columns of each row in ascending order, as `sort_indices` leaves them."""

@@ -149,7 +149,7 @@ def write(key: str, payload: bytes) -> None:
 
 
 def _entry(key: str, payload: bytes) -> bytes:
-    """Return the content of the file of a cache entry. The checksum covers the key, too."""
+    """Return the content of a cache entry's file: format, checksum of key and payload, then the payload."""
     return _MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload
 
 

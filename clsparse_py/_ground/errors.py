@@ -98,11 +98,11 @@ def runs_on_host(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     ON_HOST.add(name)
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        """Return a function that warns before its first call that it runs on the host."""
+        """Return the given function with a warning, before its first call in a process, that it runs on the host."""
 
         @functools.wraps(function)
         def call(*arguments: P.args, **named: P.kwargs) -> T:
-            """Call the decorated function, after a warning that it runs on the host."""
+            """Return the decorated function's result; the first call in a process warns that the function runs on the host."""
             warn_of_fallback(name)
             return function(*arguments, **named)
 
@@ -116,7 +116,7 @@ class ProfileError(ValueError):
 
 
 class BuildError(RuntimeError):
-    """A kernel does not build on a device, and there is no other way.
+    """A kernel does not build on a device, and nothing else can do its work.
 
     Attributes
     ----------

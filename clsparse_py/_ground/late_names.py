@@ -46,7 +46,7 @@ _TODAY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public module or function at its first use; raise the error for a name that the package lacks.
+    """Return a public module, class or function, imported at its first use; raise an AttributeError for any other name.
 
     The error says which array class or function an older name of SciPy is today.
     """

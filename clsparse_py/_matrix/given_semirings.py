@@ -41,7 +41,7 @@ class SemiringCheck(programs.Parameters):
 
 
 def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x: np.dtype, *, sums: bool = True) -> None:
-    """Check that a device's OpenCL compiler takes the expressions by which a user defined a semiring.
+    """Raise a ValueError unless a device's compiler takes a user's semiring and, if ``sums``, its addition has an identity.
 
     Parameters
     ----------

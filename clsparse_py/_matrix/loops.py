@@ -27,7 +27,7 @@ LOOPS: list[Loop] = []
 
 @dataclass(frozen=True)
 class Loop:
-    """A kernel of a few statements for each entry, as OpenCL C that uses names.
+    """A kernel of a few OpenCL C statements for each entry, in which names such as I and V stand for types.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Loop:
 
 
 def _declare_argument(declaration: str) -> str:
-    """Return the OpenCL C declaration of a loop kernel's argument, with its qualifiers; a macro stays as it is."""
+    """Return the OpenCL C declaration of a loop kernel's argument, with its qualifiers; a single word, a macro, is unchanged."""
     kind, star, name = declaration.partition("*")
     if star:
         return f"global {kind}*restrict {name}"

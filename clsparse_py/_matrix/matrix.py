@@ -121,7 +121,7 @@ class Structure:
     def canonical(
         cls, queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array
     ) -> Structure:
-        """Return the structure of arrays that an operation made in canonical format."""
+        """Return the structure of `indices` and `indptr` that an operation made in canonical format; they are not checked."""
         return cls(queue, shape, indices, indptr, Facts(int(indices.size), sorted=True, canonical=True))
 
     @property
@@ -151,11 +151,11 @@ class Structure:
             self.checked()
 
     def copied(self, queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Structure:
-        """Return this structure over copies of `indices` and `indptr`, or on another queue: with the facts, without plans."""
+        """Return a structure of given copies of `indices` and `indptr` on ``queue``: with this one's facts, without plans."""
         return Structure(queue, self.shape, indices, indptr, self.facts, vouched=self._vouched)
 
     def find_plan(self, kind: Hashable) -> Any:
-        """Return the structure's plan of a kind of operation if an operation made one, else None."""
+        """Return the structure's plan of a kind of operation; None if none was made, and while plain kernels are used."""
         return None if are_plain() else self._plans.get(kind)
 
     def get_plan(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
@@ -306,7 +306,7 @@ class Matrix:
         self._require_values()
 
     def _require_values(self) -> None:
-        """Cut off the matrix's values behind the last row; raise a ValueError if values are missing, or their memory released."""
+        """Drop values stored after those of the last row; raise a ValueError if some are missing or their memory is released."""
         structure, n = self._structure, self._structure.indices.size
         if is_released(self._data.base_data):
             raise ValueError("data: its memory was released")

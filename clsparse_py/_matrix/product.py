@@ -51,7 +51,7 @@ class ProductKernel(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        """The OpenCL C before the template's own text: device macros, SCALED (1 with alpha and beta), the arithmetic."""
+        """The OpenCL C before the template: macros that choose the device's instructions, SCALED (1 or 0), the arithmetic."""
         return f"{self.portability.defines}\n#define SCALED {int(self.scaled)}\n{self.arithmetic.prelude}"
 
     def _common(self) -> dict[str, object]:

@@ -239,7 +239,7 @@ class Arithmetic:
 
     @property
     def name(self) -> str:
-        """The part of a kernel's name that tells the arithmetic, such as ``f64_i32`` or ``min_plus_f32_x_f64_i64``."""
+        """A part of a kernel's name, for semiring, value types and index, such as ``f64_i32`` or ``min_plus_f32_x_f64_i64``."""
         a, x, index = (f"{np.dtype(dtype).kind}{np.dtype(dtype).itemsize * 8}" for dtype in (self.a, self.x, self.index))
         ring = "" if self.semiring == "plus_times" else f"{self.semiring}_"
         return f"{ring}{a}_{index}" if a == x else f"{ring}{a}_x_{x}_{index}"
@@ -256,7 +256,7 @@ class Arithmetic:
         return conversion(dtype, self.result)
 
     def _operations(self) -> tuple[str, str, str]:
-        """Return the semiring's addition, multiplication and identity of addition in OpenCL C; the identity may be empty."""
+        """Return the semiring's addition, multiplication and identity of addition in OpenCL C; "" if a user gave no identity."""
         ring, result = of_name(self.semiring), self.result
         if ring.is_given:
             return ring.plus, ring.times, "" if ring.zero is None else literal(ring.identity(result))
@@ -268,7 +268,7 @@ class Arithmetic:
 
     @property
     def vector_operations(self) -> tuple[str, str] | None:
-        """The semiring's addition and multiplication of OpenCL vectors ``a`` and ``b``, in OpenCL C; None if it has none.
+        """The semiring's addition and multiplication of OpenCL vectors ``a`` and ``b``, in OpenCL C; None if only scalars serve.
 
         None if no such expressions are known: values have several types, T is no real number of 32 or 64 bits, or a user gave
         expressions of the semiring.
@@ -318,7 +318,7 @@ class Arithmetic:
 
 
 def _load_once(dtype: np.dtype) -> str:
-    """Return the OpenCL C expression of a load from the pointer ``p`` past caches, ordinary if values have under 4 bytes."""
+    """Return the OpenCL C expression of a load from the pointer ``p`` past caches; an ordinary one for values under 4 bytes."""
     bits = dtype.itemsize * 8
     if bits < 32:
         return "(*(p))"

@@ -66,7 +66,7 @@ LogicalName = Literal[
 ]  # fmt: skip
 #: Names of semirings' additions. "any" takes one of two values, the larger; "or", "and" and "xor" are of truth values.
 ADDITIONS = ("plus", "min", "max", "any", "or", "and", "xor")
-#: Names of semirings' multiplications. "first" and "second" are the value of A and of the other operand, "pair" is 1.
+#: Names of semirings' multiplications. "first" is the value of A, "second" that of the other operand, "pair" is 1.
 MULTIPLICATIONS = ("times", "plus", "min", "max", "first", "second", "pair", "or", "and", "xor")
 #: Names of the additions and multiplications of truth values.
 _OF_TRUTH = ("or", "and", "xor")
@@ -177,7 +177,7 @@ class Semiring:
 
     @property
     def ordered(self) -> bool:
-        """Whether the semiring takes real values alone, as complex ones have no order."""
+        """Whether the semiring takes real values alone: it compares values, or a user gave it by expressions."""
         return self.is_given or any(part in ("min", "max", "any") for part in self.operations)
 
     @property

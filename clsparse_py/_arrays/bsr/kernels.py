@@ -84,7 +84,7 @@ class _OfBlocks(programs.Parameters):
     @property
     @override
     def prelude(self) -> str:
-        """The OpenCL C before the template's own text: macros of the device's instructions, and the arithmetic."""
+        """The OpenCL C before the template's own text: macros that choose the device's instructions; arithmetic."""
         return f"{self.portability.defines}\n{self.arithmetic.prelude}"
 
     def _of_vectors(self) -> dict[str, object]:

@@ -18,7 +18,7 @@ __all__ = ["expand_dims", "matrix_transpose", "permute_dims", "swapaxes"]
 
 
 def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:
-    """Return a sparse array with its axes in another order.
+    """Return a sparse array with its axes in the order ``axes``, by default reversed.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def matrix_transpose(A: Any) -> Any:
 
 @door(on_scipy(scipy.sparse.expand_dims))
 def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
-    """Return a sparse array with another axis, of length 1.
+    """Return a sparse array with a new axis of length 1 at the position ``axis``.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
 
 
 def _run_on_host(name: str, A: Any, *arguments: Any, **named: Any) -> Any:
-    """Return the result of the SciPy function ``name`` for an array of more than two dimensions, on the host, with a warning."""
+    """Return the result of the SciPy function ``name``, on the host, where an array has more than two dimensions; warn of it."""
     warn_of_fallback(name)
     return getattr(scipy.sparse, name)(on_host(A), *arguments, **named)
 

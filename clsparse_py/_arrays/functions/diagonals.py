@@ -40,7 +40,7 @@ def eye_array(
     format: str | None = None,
     queue: cl.CommandQueue | None = None,
 ) -> csr_array | Any:
-    """Return a sparse array with ones on a diagonal.
+    """Return a sparse array with ones on its k-th diagonal and nothing elsewhere.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _length_of(j: int, values: Any, offset: int, rows: int, columns: int) -> int
 
 
 def _common_dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of `diags_array`'s result; without ``dtype``, warn if a later SciPy's differs from today's."""
+    """Return the diagonals' common dtype; if no ``dtype`` is given, by today's rule of SciPy, warning if 1.19's differs."""
     future: np.dtype[Any] = np.result_type(*(diagonal.dtype for diagonal in values))
     if dtype is not _NOT_GIVEN:
         return future

@@ -46,7 +46,7 @@ def get_index_dtype(arrays: Any = (), maxval: Any = None, check_contents: bool =
 
 
 def _copy_for_scipy(array: Any, *, with_values: bool) -> Any:
-    """Return an index array for SciPy on the host: a copy of the array or, without ``with_values``, an empty one of its dtype."""
+    """Return a device array as NumPy's: a copy or, without ``with_values``, an empty one of its dtype; other arrays unchanged."""
     if not isinstance(array, cl_array.Array):
         return array
     return copy_to_host(array) if with_values else np.empty(0, array.dtype)

@@ -151,7 +151,7 @@ def _parts_of_factors(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tup
 
 
 def _kron_in_csr(a: csr_array, b: csr_array, shape: tuple[int, int]) -> csr_array:
-    """Return the Kronecker product of two matrices, neither of them without entries, in CSR form."""
+    """Return the Kronecker product, in CSR form, of two matrices that both have entries."""
     queue, parts = a.queue, _parts_of_factors(a, b, shape)
     data, indices = compute_kron_entries(queue, *parts, b.shape[1], coordinates=False)
     indptr = compute_kron_pointers(queue, parts[0][2], parts[1][2])

@@ -31,7 +31,7 @@ Grid = list[list[Any]]
 
 @door(on_scipy(scipy.sparse.hstack))
 def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> csr_array | Any:
-    """Put sparse arrays side by side.
+    """Return sparse arrays joined side by side, as one array with the columns of all.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
 
 @door(on_scipy(scipy.sparse.vstack))
 def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> csr_array | Any:
-    """Put sparse arrays one below the other.
+    """Return sparse arrays joined one below the other, as one array with the rows of all.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
 
 @door(on_scipy(scipy.sparse.block_array))
 def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, dtype: Any = None) -> csr_array | Any:
-    """Put sparse arrays, as blocks, into the places of a grid.
+    """Return the sparse array that a grid of blocks makes up; None leaves a place of the grid empty.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, d
 
 @door(on_scipy(scipy.sparse.block_diag))
 def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
-    """Put arrays along the diagonal of a larger sparse array.
+    """Return a sparse array with the given arrays as blocks along its diagonal, and nothing elsewhere.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def _line_lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: 
 def _join_blocks(
     queue: cl.CommandQueue, grid: list[list[tuple[csr_array, int]]], heights: list[int], n_columns: int, dtype: Any
 ) -> csr_array:
-    """Return the matrix that rows of CSR blocks make up; with each block stands its first column in the matrix."""
+    """Return the matrix that rows of CSR blocks make up; ``grid`` pairs each block with its first column in the matrix."""
     blocks = [block for row in grid for block, _ in row]
     dtypes = {block.dtype for block in blocks} or {np.dtype(np.float64)}
     common = dtypes.pop() if len(dtypes) == 1 else np.result_type(*(block.dtype for block in blocks))

@@ -25,7 +25,7 @@ __all__ = ["find", "tril", "triu"]
 
 @door(on_scipy(scipy.sparse.tril))
 def tril(A: Any, k: float = 0, format: str | None = None) -> Any:
-    """Return the lower triangle of an array: the entries on or below a diagonal.
+    """Return the lower triangle of an array: the entries on or below its k-th diagonal.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def tril(A: Any, k: float = 0, format: str | None = None) -> Any:
 
 @door(on_scipy(scipy.sparse.triu))
 def triu(A: Any, k: float = 0, format: str | None = None) -> Any:
-    """Return the upper triangle of an array: the entries on or above a diagonal.
+    """Return the upper triangle of an array: the entries on or above its k-th diagonal.
 
     Parameters
     ----------
