@@ -28,16 +28,16 @@ __all__ = ["Combine", "CutRows", "add_later_pieces", "cut_into_parts", "list_cut
 
 
 def power_of_two_at_most(n: int) -> int:
-    """Return the greatest power of two that is not above ``n``."""
+    """Return the greatest power of two that is not above ``n``, which is at least 1."""
     return 1 << n.bit_length() - 1
 
 
 def cut_into_parts(
     queue: cl.CommandQueue, indptr: cl_array.Array, n_rows: int, nnz: int, step: int, row_weight: int, slack: int
 ) -> tuple[int, list[cl_array.Array]]:
-    """Cut a sparse A into parts of equal work; return their number, and arrays of first rows, first entries, marks of cut rows.
+    """Cut a sparse A into parts of equal work; return their number, their first rows and entries, and marks.
 
-    The parameters are the parameters of `enqueue_partition`.
+    A part's mark says whether it begins inside a row. The parameters are the parameters of `enqueue_partition`.
     """
     n_parts = max(1, -(-(nnz + row_weight * n_rows) // step))
     chain = Chain(queue, indptr)
@@ -119,7 +119,7 @@ class Combine(ProductKernel):
     def legal(
         cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int = 64, lanes: int = 32, columns: int = 1
     ) -> Combine:
-        """Return the legal parameters of the kernel that adds pieces of cut rows, nearest to a work-group, lanes and columns."""
+        """Return parameters of the kernel that adds cut rows' pieces: the given sizes, or the largest that the device takes."""
         # Lanes that share a row exchange sums through local memory, as the lanes of a row are `columns` apart.
         record = cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns, lanes)
         return record._of(min(work_group, device.max_work_group))
@@ -169,7 +169,7 @@ def add_later_pieces(
     n_columns: int = 1,
     y_strides: tuple[int, int] = (1, 1),
 ) -> None:
-    """Record the launch that adds the partial sums of rows of A, cut into several pieces, to the rows of the product y.
+    """Record the launch that completes y in cut rows: it adds the sums of a row's second and later pieces to y.
 
     Parameters
     ----------

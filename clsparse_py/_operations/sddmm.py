@@ -43,31 +43,31 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "sddmm"
 
-    #: Work-group size of SDDMM's kernel if rows are not alike: teams of lanes then take equal numbers of entries.
+    #: Work-group size, on GPUs, of SDDMM's kernels whose teams of lanes take equal numbers of entries, not rows.
     work_group: int = number(128, "work-items", least=1)
-    #: Most lanes that compute one entry's product of a row of X and a column of Y.
+    #: Most lanes that share an entry's product of a row of X and a column of Y; more if `max_vectors` needs more.
     max_lanes: int = number(8, "lanes", least=1, power=True)
-    #: Fewest vectors of a row of X that a lane takes.
+    #: Fewest vectors of a row of X to a lane, where several lanes share a row whose length the kernel does not know.
     min_vectors: int = number(2, "vectors", least=1)
     #: Entries of the sparse matrix that a team of lanes takes at a time.
     entries: int = number(4, "entries", least=1)
-    #: Most vectors of a row of X that a lane holds, if the kernel knows the row's length.
+    #: Most vectors of a row of X to a lane for a kernel that knows the row's length; longer rows take another kernel.
     max_vectors: int = number(4, "vectors", least=1)
     #: Approximate number of entries whose rows and columns a work-group notes in local memory at a time.
     noted: int = number(512, "entries", least=1)
-    #: Most entries of the longest row of a sparse matrix whose rows count as alike.
+    #: Most entries of the longest row of a sparse matrix for its rows to count as alike; teams of lanes then take rows.
     max_alike: int = number(512, "entries")
-    #: Greatest ratio of the longest to the mean row of a sparse matrix whose rows count as alike.
+    #: Greatest ratio of the longest to the mean row of a sparse matrix for its rows to count as alike.
     max_alike_by_mean: float = number(2.0, "mean rows")
-    #: Work-group size of SDDMM's kernel for rows that are alike.
+    #: Work-group size, on GPUs, of SDDMM's kernel whose teams of lanes take rows.
     rows_group: int = number(256, "work-items", least=1)
     #: Bytes of a row of X that a work-item loads at a time.
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
-    #: Most turns that a work-group takes over the entries of the sparse matrix.
+    #: Most turns of a work-group, in each of which each of its teams of lanes takes `entries` entries.
     max_turns: int = number(8, "turns", on_cores=1024, least=1)
-    #: Work-groups to a compute unit above which a work-group has more than one turn.
+    #: Least number of work-groups left to a compute unit where work-groups take several turns, instead of one.
     groups_per_unit: int = number(32, "work-groups", least=1)
-    #: Kinds of sampled products (shapes, dtypes, strides) whose launches a structure keeps.
+    #: Most kinds of sampled products (shapes, dtypes, strides) whose launches a structure keeps; the oldest go first.
     max_kinds: int = number(64, "kinds", least=1)
 
 
@@ -99,7 +99,7 @@ class Sampled(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
-        """Return the record of SDDMM's kernel for rows of X of ``n_inner`` values; complex and boolean ones are loaded singly."""
+        """Return the record of SDDMM's kernel for X's rows of ``n_inner`` values; complex, boolean ones are loaded one by one."""
         limits = Thresholds.of(device)
         group = 1 if device.lanes_are_loops else 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
         items = vector_items(device, arithmetic.result)
@@ -129,7 +129,7 @@ class Sampled(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of SDDMM's kernel for a smaller work-group and lane width; None if no lane fits."""
+        """Return the parameters of SDDMM's kernel for a smaller work-group and lane width; None if the work-group is 0."""
         lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
         group = work_group // lanes * lanes
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
@@ -166,7 +166,10 @@ class SampledByTeams(Sampled):
 
     @classmethod
     def of(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
-        """Return the record of SDDMM's kernel by teams of lanes, for rows of ``n_inner`` values; None if vectors do not fit."""
+        """Return the record of SDDMM's kernel for X's rows of a known length; None for a length that teams of lanes do not take.
+
+        Teams take rows of whole vectors, at most ``max_vectors`` to a lane, of values that can be loaded as vectors.
+        """
         usual = Sampled.legal(device, arithmetic, n_inner, "aligned")
         if usual.loads == "single" or n_inner % usual.items or not n_inner:
             return None
@@ -207,7 +210,7 @@ class SampledByTeams(Sampled):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records, by entries and by "rows": for an arithmetic, unless its values lack vectors, and for float32."""
+        """Yield example records for the arithmetic, if vectors suit it, and for float32: teams take entries ("") or "rows"."""
         # SDDMM's kernel by teams of lanes loads vectors, which complex numbers have none of: float32 stands for them.
         for types in (arithmetic, Arithmetic("float32", "float32", arithmetic.index)):
             for variant, by_rows in (("", False), ("rows", True)):
@@ -222,7 +225,7 @@ def vector_items(device: Device, result: np.dtype[Any]) -> int:
 
 
 def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
-    """Return whether rows of X and columns of Y begin at multiples of a GPU work-item's loaded vectors; False on CPU devices."""
+    """Return whether X's rows and Y's columns begin at multiples of the vector that a GPU's work-item loads; False on CPUs."""
     if device.lanes_are_loops:
         return False
     items = vector_items(device, np.result_type(X.dtype, Y.dtype))
@@ -230,7 +233,7 @@ def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
 
 
 def _is_aligned(X: cl_array.Array, axis: int, vector: int) -> bool:
-    """Return whether a dense matrix's rows or columns begin at multiples of ``vector`` bytes; False for memory of the host."""
+    """Return whether a dense matrix's rows or columns begin at multiples of ``vector`` bytes; False in the host's memory."""
     is_multiple = X.offset % vector == 0 and (X.strides[axis] % vector == 0 or X.shape[axis] < 2)
     memory = X.base_data
     return is_multiple and isinstance(memory, cl.MemoryObjectHolder) and not memory.flags & cl.mem_flags.USE_HOST_PTR
@@ -238,7 +241,7 @@ def _is_aligned(X: cl_array.Array, axis: int, vector: int) -> bool:
 
 @door()
 def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt.ArrayLike) -> MatrixT:
-    """Compute ``X @ Y`` at the places of a sparse matrix: the sampled product of dense matrices.
+    """Compute ``X @ Y`` at the places of a sparse matrix's entries: the sampled product of dense matrices.
 
     Parameters
     ----------
@@ -321,7 +324,7 @@ class _Sampling(Repeating):
         self._launches: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]] = {}
 
     def sample(self, M: Matrix, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
-        """Return SDDMM's products of rows of X and columns of Y at the places of M; rows and columns have adjacent values."""
+        """Return ``X @ Y`` at the places of M's entries; values must be adjacent in each row of X and in each column of Y."""
         queue = M.queue
         kind = X.shape, X.dtype, X.offset, X.strides, Y.dtype, Y.strides, _are_aligned(describe(queue.device), X, Y)
         product, dtype = self._launches.get(kind) or self._prepare(M, X, Y, kind)
@@ -333,7 +336,7 @@ class _Sampling(Repeating):
         return values
 
     def _prepare(self, M: Matrix, X: cl_array.Array, Y: cl_array.Array, kind: Hashable) -> tuple[DenseProduct, np.dtype[Any]]:
-        """Return and keep SDDMM's launch for a kind of operands (shapes, dtypes, strides); return also the result's dtype."""
+        """Record and keep SDDMM's launch for a kind of operands (shapes, dtypes, strides); return it and the result's dtype."""
         queue, n, n_rows, n_inner = M.queue, M.nnz, *X.shape
         arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
         require_results(queue, f"{X.dtype} times {Y.dtype}", arithmetic.result)

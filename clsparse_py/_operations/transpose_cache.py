@@ -77,7 +77,7 @@ def report_memory(
     counted_ids: set[int] = set()
 
     def size(arrays: Iterable[cl_array.Array]) -> int:
-        """Return the bytes of some device arrays, without the arrays that were counted before."""
+        """Return the bytes of those of the given device arrays that no earlier call counted, and note them as counted."""
         bytes_by_id = {id(array): int(array.nbytes) for array in arrays if id(array) not in counted_ids}
         counted_ids.update(bytes_by_id)
         return sum(bytes_by_id.values())

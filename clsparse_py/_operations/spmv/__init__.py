@@ -243,7 +243,7 @@ def _multiply(
     mask: Any,
     complement: bool,
 ) -> Any:
-    """Return ``alpha * A @ x + beta * out`` for `spmv`, or with a mask ``A @ x``; check operands, or repeat a checked call."""
+    """Check `spmv`'s operands, and return ``alpha * A @ x + beta * out``; with a mask, ``A @ x`` in the rows that it selects."""
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)
@@ -296,7 +296,7 @@ def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
 
 
 def _multiply_masked_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, complement: bool) -> Any:
-    """Return ``A @ x`` in rows that a mask or its complement selects; others have ``out``'s value or the semiring's identity."""
+    """Return ``A @ x`` in a mask's (or its complement's) rows; others keep ``out``, or are the semiring's identity without it."""
     # The module of products of masked rows is imported at the first call, as few processes need it.
     from clsparse_py._operations.spmv.masked import enqueue_masked_rows, prepare_row_mask
 

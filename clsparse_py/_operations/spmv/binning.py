@@ -30,8 +30,8 @@ GRANULARITIES = (*(factor * 10**power for power in range(1, 6) for factor in (1,
 #: Number of bins, classes of rows by length: one for each of 0 to 99 entries, and one for longer rows. A virtual row (adjacent
 #: rows binned as one) counts by its mean row length, rounded down.
 N_BINS = 101
-#: Least mean number of entries to a row of a block of adjacent rows that hybrid binning bins as one virtual row; it bins the rows
-#: of other blocks one by one.
+#: Least mean row length, in entries, of a block of adjacent rows for hybrid binning to bin the block as one virtual row; rows of
+#: other blocks are binned one by one.
 HYBRID_THRESHOLD = 32
 
 #: Names of the binning schemes.
@@ -123,20 +123,20 @@ class Binning(OfStructure):
 
 
 def _count_chunks(device: Device, n_virtual: int) -> int:
-    """Return how many chunks, one to a work-item, virtual rows are cut into: at most 8 to a CPU core, 512 to a GPU's core."""
+    """Return the number of chunks of virtual rows, one to a work-item: at most 8 to a CPU's core, 512 to a GPU's."""
     max_chunks = device.compute_units * (8 if device.lanes_are_loops else 512)
     return max(1, min(max_chunks, -(-n_virtual // 16)))
 
 
 def _side_arguments(n_rows: int, side: Side) -> tuple[Any, ...]:
-    """Return the binning kernel's arguments: number of A's rows, and a side's granularity, block size, threshold and side."""
+    """Return the binning kernel's arguments: A's row count, and a set of virtual rows' granularity, block, threshold, side."""
     return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
 
 
 def count_bins(
     queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, side: Side, work_group: int = 128
 ) -> np.ndarray[Any, Any]:
-    """Return the number of a side's virtual rows (adjacent rows binned as one) in each of `N_BINS` bins; one launch, one read."""
+    """Return, for each bin, the number of its virtual rows (adjacent rows as one) in the set that ``side`` describes."""
     chain = Chain(queue, indptr)
     device = chain.device
     built, record = chain.build(Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram"))
@@ -156,7 +156,7 @@ def list_rows(
     n_virtual: int,
     work_group: int = 128,
 ) -> cl_array.Array:
-    """Return lists of virtual rows' numbers in one array, list by list, each ascending; a list has the rows of one or more bins.
+    """Return one array of lists of virtual rows, one list after another, rows ascending; a list has the rows of one or more bins.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class Builder:
         self.shares.append(Share(rows, choice, built.parameters.name, why))
 
     def _upload(self, values: Any) -> cl_array.Array:
-        """Return a copy of an array of numbers on the device, in the matrix's index dtype."""
+        """Return a device array with a copy of the host's numbers, in the matrix's index dtype."""
         return from_host(self.queue, np.ascontiguousarray(values, dtype=self.index), copy=True)
 
     def add_single(self, choice: KernelChoice) -> None:
@@ -148,7 +148,7 @@ class Builder:
         lanes = record.lanes
 
         def cut(built: Streamed) -> _Parts | None:
-            """Return A cut into parts for the kernel as built; None if the driver allows too few work-items for its rows."""
+            """Return A's parts for the kernel as built; None if the driver's work-group is too small for A's longest row."""
             is_allowed = built.lanes == lanes and 2 * longest_rest < built.capacity
             return inspected.cut(built.capacity - longest_rest, 0, longest_rest) if is_allowed else None
 
@@ -162,7 +162,7 @@ class Builder:
         return built
 
     def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
-        """Plan that the SpMV kernel "chunked" reads columns in 16 bits after some products, if these suffice; A's cut stays."""
+        """Plan that, after some products, the SpMV kernel "chunked" reads columns in 16 bits, if they fit; A's parts stay."""
         index = self.index
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
@@ -183,7 +183,7 @@ class Builder:
         cut: Callable[[Any], _Parts | None],
         launch: Callable[[Built, _Parts, cl_array.Array, cl_array.Array], Recording],
     ) -> None:
-        """Plan to compress A's columns to 16 bits after some products and record the product anew; not if columns need more bits.
+        """Plan to compress A's columns to 16 bits, if they fit, after some products, and then to record the product with them.
 
         Parameters
         ----------
@@ -197,7 +197,10 @@ class Builder:
         inspected, queue = self.of, self.queue
 
         def make() -> Generator[cl.Event, None, Recording | None]:
-            """Compress A's columns to 16 bits; yield the event to await; return the new recording, or None if they do not fit."""
+            """Compress A's columns to 16 bits; yield the event to await; return the new recording, None if it can't be made.
+
+            It can't if columns need more bits, or the driver allows too few work-items.
+            """
             built, record = self._chain.build(requested)
             parts = cut(record)
             if parts is None:
@@ -219,13 +222,13 @@ class Builder:
         self.upgrade = Upgrade("columns in 16 bits", self.limits.narrow_after, self.expected, make)
 
     def _allocate_sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
-        """Return a device array for one partial sum of each part of A; ``is_read``: whether a later launch reads the sums."""
+        """Return an array for a sum of each part of A: scratch memory if a later launch reads it (``is_read``), else its own."""
         if is_read:
             return recorder.scratch(n_parts, self.arithmetic.result)
         return allocate(self.queue, "sums of parts", n_parts, self.arithmetic.result)
 
     def _add_balanced(self, built: Built, step: int, row_weight: int, slack: int) -> _Parts:
-        """Add the launches of an SpMV kernel for parts of equal weight, entries plus ``row_weight`` a row; return the parts."""
+        """Add an SpMV kernel's launches for parts of equal weight (an entry 1, a row ``row_weight``), and return the parts."""
         inspected, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
         part_row = copy_to_host(rows)
@@ -287,7 +290,7 @@ class Builder:
         partial: cl_array.Array,
         record: Combine | None = None,
     ) -> None:
-        """Add the launch that completes y in rows cut into pieces: it adds the sums of all pieces of a row but the first to y.
+        """Add the launch that completes y in rows cut into pieces: it adds to y the sums of a row's second and later pieces.
 
         Parameters
         ----------
@@ -304,7 +307,7 @@ class Builder:
         built, _ = self._chain.build(record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
 
         def launch(recorder: Recorder, partial: cl_array.Array) -> None:
-            """Record the launch that adds to y, for each cut row, the sums in ``partial`` of the row's pieces but the first."""
+            """Record the launch that adds to y, for each cut row, the sums of its second and later pieces, from ``partial``."""
             add_later_pieces(recorder, built, cut_rows, partial)
 
         launch(self.recorder, partial)
@@ -326,9 +329,9 @@ class Builder:
             self.add_binned(decision)
 
     def add_binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
-        """Add the SpMV launches of a decision with bins: a kernel takes its bins' rows; kernels of one shape share a launch.
+        """Add a binned decision's SpMV launches for the rows of ``bins``: each bin's rows by the kernel chosen for the bin.
 
-        Only rows of ``bins`` are multiplied.
+        Kernels of one work-group size and unrolling share a launch; "vector_long" has launches of its own.
         """
         inspected = self.of
         lists: list[_List] = []
@@ -360,7 +363,7 @@ class Builder:
             self._add_subvectors(lists)
 
     def _join_lists(self, arrays: list[cl_array.Array]) -> cl_array.Array:
-        """Return a device array with several lists of rows, copied one behind the other."""
+        """Return a device array with a copy of several lists of rows, one after another."""
         chain, begin = Chain(self.queue, *arrays), 0
         all_rows = allocate(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
         for array in arrays:

@@ -39,7 +39,8 @@ __all__ = [
 BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked", "narrow"]
 #: Names of the SpMV kernels that divide A's entries evenly by themselves, in the order of `BalancedName`.
 BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
-#: Names of all SpMV kernels; "subvectorX" takes X work-items to a row, and "vector_long" several work-groups.
+#: Names of all SpMV kernels. To a row, "serial" takes one work-item, "subvectorX" X of them, "vector" a work-group, and
+#: "vector_long" one or, if the row is long, several work-groups; the others divide A's entries evenly.
 KernelName = Literal[
     "serial", "subvector2", "subvector4", "subvector8", "subvector16", "subvector32", "subvector64", "subvector128", "vector",
     "vector_long", BalancedName,
@@ -48,7 +49,7 @@ KernelName = Literal[
 KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
 #: Greatest work-group size, in work-items, and greatest ``items`` and ``unroll``, in entries, of a KernelChoice: compilers unroll
-#: loops over the latter two.
+#: loops over the latter two. For the ``items`` of "chunked", see `_MAX_CHUNKS`.
 _MAXIMA = {"work_group": 1 << 16, "items": 64, "unroll": 64}
 #: Greatest ``items``, chunks of rows to a core, of the SpMV kernel "chunked", which unrolls no loop over chunks.
 _MAX_CHUNKS = 1 << 12
@@ -65,8 +66,8 @@ class Thresholds(thresholds.Thresholds):
     narrow_after: int = number(32, "products", least=1, most=1 << 31)
     #: Greatest number of a row's entries that one work-group of "vector_long" sums; several work-groups share a longer row.
     piece: int = number(1 << 14, "entries of a row", least=1)
-    #: Greatest ratio of a part's rows to its entries. If a part has a greater one, as many rows are empty, all parts are cut anew
-    #: with equal numbers of rows plus entries.
+    #: Greatest ratio of rows to entries of a part of A, where parts have equal numbers of entries. If a part is above it, as
+    #: where many rows are empty, all parts are cut anew, with equal numbers of rows plus entries.
     max_rows_by_step: int = number(16, "rows by the entries of a part", least=1)
 
 
@@ -283,7 +284,7 @@ def choose(
 
 
 def _repeat_for_bins(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
-    """Return the SpMV kernel that the caller named, once for each bin of each side; raise a ValueError if it takes no bins."""
+    """Return the SpMV kernel that the caller named, once ("single") or for each bin; a ValueError if it does not suit bins."""
     if scheme.name == "single":
         return ((named_kernel,),)
     if named_kernel.name in BALANCED:

@@ -13,16 +13,16 @@ from clsparse_py._operations.spmv.binning import N_BINS, Scheme, Side
 
 __all__ = ["CLASSES", "Composer", "Loads", "class_of"]
 
-#: Classes of SpMV's bins of rows that are measured together, as (first bin, bin behind the last): rows of about equal lengths.
+#: Classes of SpMV's bins of rows that are measured together, as (first bin, last bin plus 1): rows of about equal lengths.
 CLASSES = ((0, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64), (64, N_BINS - 1), (N_BINS - 1, N_BINS))
 
 
 def class_of(number: int) -> int:
-    """Return the index in `CLASSES` of the class that a bin (rows of one size) belongs to."""
+    """Return the index in `CLASSES` of the class that has the bin (rows of one length) of this number."""
     return next(i for i, (_, end) in enumerate(CLASSES) if number < end)
 
 
-#: Index in `CLASSES` of the class that a bin, rows of one size, belongs to, by the bin's number.
+#: For each bin (rows of one length), in the order of the bins' numbers: the index in `CLASSES` of the bin's class.
 _CLASS_OF_BIN = np.array([class_of(number) for number in range(N_BINS)])
 
 
@@ -40,7 +40,7 @@ class Loads:
         self._blocks: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
 
     def of(self, side: Side) -> np.ndarray[Any, Any]:
-        """Return the load, entries plus rows, of each class of bins in a set of virtual rows (blocks of adjacent rows)."""
+        """Return, for each class of bins, the load (entries plus rows) of its virtual rows in the set that ``side`` describes."""
         if side.block == 1:
             return np.bincount(_classify(self.lengths), self.lengths + 1.0, len(CLASSES))
         entries, fine = self._sum_blocks(side.block)
@@ -53,7 +53,7 @@ class Loads:
         return np.bincount(_classify(entries // side.block), np.where(is_in_side, entries + side.block, 0), len(CLASSES))
 
     def _sum_blocks(self, size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Return, for blocks of ``size`` adjacent rows, the entries, and the load (entries plus rows) by class of row length."""
+        """Return, for each block of ``size`` adjacent rows, its entries, and its load (entries plus rows) by length class."""
         if size not in self._blocks:
             # The entries of large blocks of rows are counted as sums over smaller blocks: single rows are summed once.
             smaller = max((block for block in self._blocks if size % block == 0), default=0)
@@ -120,7 +120,7 @@ class Composer:
         return total
 
     def _nearest(self, granularity: int, row_class: int) -> tuple[str, float] | None:
-        """Return the label of a bin class's fastest kernel at the nearest granularity, and seconds an entry or row; or None."""
+        """Return a bin class's fastest kernel at the nearest granularity, and its seconds an entry or row; None if unmeasured."""
         granularities = [other for other, number in self.best if number == row_class]
         if not granularities:
             return None

@@ -16,8 +16,8 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Features", "Inspected", "inspect"]
 
-#: Indices of the classes of row lengths up to which decision trees compare the share of rows: rows of 0, and of at most 1, 2, 8,
-#: 32, 128, 512 and 4096 entries.
+#: Decision trees compare the shares of rows that have at most 0, 1, 2, 8, 32, 128, 512 and 4096 entries: for each share, the
+#: index of the last of the classes of row lengths that are summed up for it.
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 
 #: Greatest number of rows whose lengths are counted by class; of a matrix with more rows, a sample of this many is counted.
@@ -69,7 +69,7 @@ class Features:
         return self.nnz / max(self.n_rows, 1)
 
     def numbers(self, compute_units: int, itemsize: int) -> dict[str, float]:
-        """Return the features of a matrix that SpMV's decision trees compare, by name.
+        """Return the features of a matrix that SpMV's decision trees compare, by name, such as "mean" and "longest_by_share".
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class Inspected:
     features: Features
 
     def cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
-        """Return the number of A's parts of equal weight, and arrays of their first rows and entries, and marks of cut rows."""
+        """Return the number of A's parts of equal weight, and arrays: first rows, first entries, whether a row is cut there."""
         return cut_into_parts(self.queue, self.indptr, self.features.n_rows, self.features.nnz, step, row_weight, slack)
 
 
@@ -135,6 +135,8 @@ def inspect(
     few_groups: int = _FEW_GROUPS,
 ) -> Features:
     """Return a matrix's features (sizes, row lengths, spread of columns), found on the device by one or two launches and a read.
+
+    They are not looked for, and 0, on a device with plain kernels, which needs none.
 
     Parameters
     ----------

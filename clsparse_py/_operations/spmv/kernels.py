@@ -39,7 +39,7 @@ def _power_of_two_dividing(n: int) -> int:
 
 
 def _position(arithmetic: Arithmetic) -> str:
-    """Return the OpenCL type of a loop variable over A's entries: unsigned, as the last step may pass the index type's limit."""
+    """Return the OpenCL type of a loop variable over A's entries: the index type, unsigned, as a last step may pass its limit."""
     return OPENCL_TYPES[f"u{arithmetic.index}"]
 
 
@@ -92,7 +92,7 @@ class Subvector(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells lanes, work-group, unrolling and whether rows are binned."""
+        """The part of the kernel's name for lanes, work-group, unrolling and whether rows are binned: ``x8_wg256_u4_binned``."""
         return f"x{self.lanes}_wg{self.work_group}_u{self.unroll}{'_binned' if self.binned else ''}"
 
     @override
@@ -104,7 +104,7 @@ class Subvector(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters for whole rows with a smaller work-group and lane width; None for no work-items."""
+        """Return the whole-row kernel's parameters for a smaller work-group and lane width; None if ``work_group`` is 0."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, power_of_two_at_most(work_group))
@@ -138,7 +138,7 @@ class VectorLong(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells work-group and unrolling."""
+        """The part of the kernel's name that tells work-group and unrolling, such as ``wg256_u4``."""
         return f"wg{self.work_group}_u{self.unroll}"
 
     @override
@@ -149,7 +149,7 @@ class VectorLong(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of "vector_long" for a smaller work-group and lane width; None for no work-items."""
+        """Return the parameters of "vector_long" for a smaller work-group and lane width; None if ``work_group`` is 0."""
         if work_group < 1:
             return None
         return replace(self, work_group=power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
@@ -183,12 +183,12 @@ class _Staging(ProductKernel):
 
     @property
     def needs_box(self) -> bool:
-        """Whether the lanes (work-items) of a row exchange sums through local memory."""
+        """Whether a row's lanes (work-items) exchange sums through local memory, as they are more than the lane width."""
         return self.lanes > self.lane_width
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the staging kernel's parameters for a smaller work-group and lane width; None for no work-items."""
+        """Return the staging kernel's parameters for a smaller work-group and lane width; None if ``work_group`` is 0."""
         if work_group < 1:
             return None
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
@@ -234,7 +234,7 @@ class Adaptive(_Staging):
         return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     def with_room(self, longest_rest: int) -> Adaptive:
-        """Return these parameters, with parts "rests" in place of "staged" if the rest exceeds 1/8 of the capacity."""
+        """Return these parameters, "staged" parts as "rests" if the longest rest of a part's last row is above capacity / 8."""
         return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
 
     @property
@@ -247,7 +247,7 @@ class Adaptive(_Staging):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells parts, work-group, items, short rows and lanes."""
+        """The part of the kernel's name for parts, work-group, items, longest short row, lanes: ``staged_wg128_n5_s32_x32``."""
         return f"{self.parts}_wg{self.work_group}_n{self.items}_s{self.short_row}_x{self.lanes}"
 
     @override
@@ -259,7 +259,7 @@ class Adaptive(_Staging):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield a name and a record for each variant of the kernel: "", "staged", "rests" and "even"."""
+        """Yield example records by parts: "" ("staged" with 128 work-items, not 256), "staged", "rests" and "even"."""
         yield "", cls.legal(device, arithmetic, False, 128, 5)
         for parts in ("staged", "rests", "even"):
             yield parts, cls.legal(device, arithmetic, False, 256, 2, parts)
@@ -311,12 +311,12 @@ class Streamed(_Staging):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells lanes, work-group, items and whether columns have 16 bits."""
+        """The part of the kernel's name for lanes, work-group, items and whether columns have 16 bits: ``x2_wg64_n4_narrow``."""
         return f"x{self.lanes}_wg{self.work_group}_n{self.items}{'_narrow' if self.narrow else ''}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: items, lanes, rows, whether columns are narrow and lanes need local memory, types."""
+        """Return the template's arguments: items, lanes, rows at once, if columns have 16 bits, if lanes need local memory, type."""
         own_arguments = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
@@ -376,7 +376,7 @@ class Merge(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells work-group and items."""
+        """The part of the kernel's name that tells work-group and items, such as ``wg256_n4``."""
         return f"wg{self.work_group}_n{self.items}"
 
     @override
@@ -391,7 +391,7 @@ class Merge(ProductKernel):
         yield "", cls.legal(device, arithmetic, False, _default_work_group(device), 4)
 
 
-#: A record of an SpMV kernel that `_shrink` makes smaller until it fits into local memory.
+#: The type of an SpMV kernel's record that `_shrink` makes smaller until it fits into local memory.
 _Fitted = TypeVar("_Fitted", Adaptive, Streamed, Merge)
 
 
@@ -522,7 +522,7 @@ class Chunked(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield names and records: vectors or "sums" alone, with a loop for empty rows or "full", and "narrow" columns or not."""
+        """Yield records for "sums" (no vectors) or vectors, "empty" (a loop for empty rows) or "full", "narrow" columns or not."""
         legal = cls.legal(device, arithmetic, False, 1)
         yield "", legal
         for prefix, record in (("", legal), ("sums_", replace(legal, vectors="none"))):

@@ -56,7 +56,7 @@ class MaskedRows(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells lanes and work-group."""
+        """The part of the kernel's name that tells lanes and work-group, such as ``x8_wg128``."""
         return f"x{self.lanes}_wg{self.work_group}"
 
     @override
@@ -66,7 +66,7 @@ class MaskedRows(ProductKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the parameters of the kernel for masked rows with a smaller work-group and lane width; None if none fits."""
+        """Return the masked rows' kernel's parameters for a smaller work-group and lane width; None if ``work_group`` is 0."""
         lanes = min(self.lanes, power_of_two_at_most(max(min(work_group, lane_width), 1)))
         group = work_group // lanes * lanes
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None

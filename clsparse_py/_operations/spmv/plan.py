@@ -82,7 +82,7 @@ class SpmvPlan(SetOnce, Repeating):
         return A.indptr is self.indptr and A.indices is self.indices
 
     def in_force(self, A: Matrix) -> SpmvPlan:
-        """Return the SpMV plan to execute: this plan or, while only kernels of one-item work-groups run, A's plan for these."""
+        """Return the SpMV plan to execute: this plan or, while only plain kernels (one-item work-groups) run, A's plain plan."""
         if self.device.is_plain or not are_plain():
             return self
         return A.structure.get_plan((SpmvPlan, A.data.dtype), lambda: SpmvPlan.of(A, "auto", None))
@@ -133,14 +133,14 @@ class SpmvPlan(SetOnce, Repeating):
     def note_checked(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring, *, is_new: bool
     ) -> None:
-        """Note that the operands of a product ``A @ x`` were checked, so that `again` may repeat it; ``is_new``: y is new."""
+        """Note that a product's operands were checked, so that `again` may repeat it; ``is_new``: y was allocated for it."""
         product, scale = self._prepare(A, x, y, alpha, beta, semiring)
         self._call = product.make_call(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _prepare(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
     ) -> tuple[DenseProduct, tuple[Any, ...]]:
-        """Return the recorded SpMV product for these dtypes (recorded now if new), and alpha and beta as kernels' arguments."""
+        """Return the recorded product for these dtypes (recorded now if new), and alpha and beta for it, () if both are None."""
         scaled = alpha is not None or beta is not None
         key = (A.data.dtype.char, x.dtype.char, semiring.name, scaled)
         product = self._products.get(key)
@@ -246,12 +246,12 @@ class SpmvPlan(SetOnce, Repeating):
             return self._products[key]
 
     def settle(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Make all pending upgrades of the plan (columns in 16 bits) at once, and wait for the device."""
+        """Record ``A @ x`` unless it is recorded, make all pending upgrades (columns in 16 bits) now, and wait for the device."""
         self._prepare(A, x, y, None, None, plus_times)
         self._upgrade(now=True)
 
     def _upgrade(self, *, now: bool = False) -> None:
-        """Count one SpMV product more; replace recordings by upgrades (columns in 16 bits): those due, or with ``now`` all."""
+        """Count one product more; replace recordings by upgrades (columns in 16 bits): those ready, or with ``now`` all."""
         with self._making:
             for key, upgrade in tuple(self._upgrades.items()):
                 if now:

@@ -29,7 +29,7 @@ from clsparse_py._run.transfer import allocate_result, contexts_match, copy_to_h
 
 __all__ = ["SharedExplanation", "SharedSpmvPlan", "check_queues"]
 
-#: An array in the host's memory.
+#: The type of an array in the host's memory.
 _Host = np.ndarray[Any, Any]
 
 
@@ -101,7 +101,7 @@ class _Part:
         self.plan = SpmvPlan.of(self.matrix, scheme, kernel, expected)
 
     def take_values(self, A: Matrix) -> None:
-        """Copy the values of the rows of A that this part's device computes to the device, or share their memory."""
+        """Take the values of this part's rows from A: A's own array for its first rows on its device, else shared or copied."""
         if self.is_first:
             self.memory, values = "A's own", A.data[self.entries]
         else:
@@ -122,7 +122,7 @@ class _Part:
 
 
 def _view_on_host(queue: cl.CommandQueue, array: cl_array.Array, part: slice) -> tuple[_Host, bool]:
-    """Return a slice of a device array for NumPy, and whether that is the array's memory or a copy; waits for pending writes."""
+    """Return a slice of a device array for NumPy, and True if it is the array's memory, False if a copy; waits for writes."""
     buffer: Any = array.base_data
     if array.size and describe(queue.device).aliases_host:
         for event in array.events:
@@ -263,7 +263,7 @@ class SharedSpmvPlan(SetOnce):
         return result.host
 
     def _compute_elsewhere(self, x: _Host, y: _Host, scale: dict[str, Any]) -> None:
-        """Compute the rows of ``A @ x`` that devices other than A's own take, with x and y on the host; each gets x once."""
+        """Compute ``A @ x`` in the rows of all parts but the first on A's device, from x on the host to y on the host."""
         pending = []
         for part in self._others:
             rows = y[part.rows]
@@ -274,7 +274,7 @@ class SharedSpmvPlan(SetOnce):
             on_host(part_y, rows)
 
     def _compute_on_device(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Compute ``A @ x`` by all devices, with x and y on A's; the host waits, as a device cannot wait for another's events."""
+        """Compute ``A @ x`` by all devices, with x and y on A's device; the host waits, as devices can't await each other."""
         queue, first = x.queue or self.queue, y.offset // y.dtype.itemsize
         if self._others:
             chain = Chain(queue, x, y)
@@ -290,7 +290,7 @@ class SharedSpmvPlan(SetOnce):
             chain.finish(y)
 
     def _require_precision(self, dtype: np.dtype[Any]) -> None:
-        """Raise a TypeError if one of the devices lacks double precision, and the shared product needs it."""
+        """Raise a TypeError if the shared product needs double precision, and one of the devices lacks it."""
         for part in self._parts:
             if dtype.char in "dD" and not describe(part.queue.device).fp64:
                 raise TypeError(f"x: {dtype} needs double precision, which {part.queue.device.name} lacks; use single precision")

@@ -21,7 +21,7 @@ from clsparse_py._run.transfer import from_host
 __all__ = ["measure", "read_speed", "speeds_of"]
 
 #: Number of entries of the matrix whose SpMV products are timed for a device's speed: more than most devices' caches hold. Fewer
-#: if one allocation has less room.
+#: where a device's greatest allocation has less room.
 _ENTRIES = 1 << 24
 #: Number of entries in each row of the matrix whose SpMV products are timed for a device's speed.
 _ROW = 8
