@@ -155,7 +155,7 @@ def spmm(
 def _multiply(
     A: Matrix, X: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring, plan: SpmmPlan | None, work_group: int | None
 ) -> Any:
-    """Return ``alpha * A @ X + beta * out`` for `spmm` after checks of the operands; the call repeats no recorded product."""
+    """Check `spmm`'s operands, and return ``alpha * A @ X + beta * out``, by the given plan or A's own."""
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:

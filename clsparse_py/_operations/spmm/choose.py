@@ -20,14 +20,14 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "spmm"
 
-    #: Widest vector that a work-item loads at once; functions take no wider ones (quirk 3).
+    #: Bytes of the widest vector that a work-item loads at once; OpenCL functions take none above 32 bytes (quirk 3).
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
     #: Most columns of an X, whose columns are not adjacent in memory, that kernels read as it is; a wider X is copied first, so
-    #: that columns are adjacent.
+    #: that columns are adjacent, but on CPU devices not if A counts as a grid.
     max_direct_columns: int = number(4, "columns", on_cores=8, least=1)
-    #: Most lanes of a team, the work-items of one sub-group that share a part of A.
+    #: Most lanes of a team: work-items that share a part of A, or a row, each with columns of X of its own.
     max_lanes: int = number(32, "lanes", least=1, most=32, power=True)
-    #: Most vectors of columns of X to a lane; a team leaves further columns to other teams.
+    #: On GPUs, most vectors of columns of X to a lane; a team leaves further columns to other teams.
     max_vectors: int = number(2, "vectors", least=1)
     #: Most lanes of a part of A for the part to count as one of few lanes.
     few_lanes: int = number(2, "lanes", least=1)
@@ -46,9 +46,9 @@ class Thresholds(thresholds.Thresholds):
     larger: int = number(4, "times", least=1)
     #: Most rows plus entries to which a part of A may grow so that no row is cut.
     max_part: int = number(128, "rows and entries", least=1)
-    #: Loads that a team of lanes has in flight.
+    #: Entries of A whose loads a lane has in flight at a time; thresholds below have other numbers for some teams.
     unroll: int = number(4, "entries", least=1)
-    #: Loads that a team of few lanes, which has registers to spare, has in flight.
+    #: Entries of A whose loads a lane has in flight at a time in a team of few lanes, which has registers to spare.
     unroll_of_few: int = number(8, "entries", least=1)
     #: Work-group size of kernels that take parts of A, on GPUs.
     part_group: int = number(128, "work-items", least=1)
@@ -79,12 +79,12 @@ class Thresholds(thresholds.Thresholds):
     rows_group: int = number(256, "work-items", least=1)
     #: Most vectors of columns of X for which a lane of a team that takes a row has one vector; of more vectors it has two.
     row_lanes: int = number(8, "lanes", least=1, most=32, power=True)
-    #: Least mean row length of A for a row to have a team of many lanes, and greatest length of a row for it to have one of few;
-    #: else A is cut into parts.
+    #: Least mean row length, in entries, for rows to have teams of many lanes; and greatest length of a row for rows to have
+    #: teams of few lanes. Else A is cut into parts.
     few_entries: int = number(16, "entries")
     #: Least mean row length of A for a row to have a team of many lanes, if none of them is idle.
     few_entries_of_full: int = number(6, "entries")
-    #: Loads in flight of a team of twice ``row_lanes`` lanes that takes a whole row.
+    #: Entries of A whose loads a lane has in flight at a time in a team of twice `row_lanes` lanes that takes a row.
     unroll_of_row: int = number(2, "entries", least=1)
     #: Number of products after which a plan looks for groups of rows with equal columns: loading the kernels takes the host
     #: milliseconds, once a process.
@@ -95,9 +95,9 @@ class Thresholds(thresholds.Thresholds):
     cost_together: float = number(0.25, "times that of its columns")
     #: Most lanes of a team that takes a group of rows, for the team to count as one of few lanes.
     few_lanes_together: int = number(4, "lanes", least=1)
-    #: Loads in flight of a team of few lanes that takes a group of rows.
+    #: Entries of A whose loads a lane has in flight at a time in a team of few lanes that takes a group of rows.
     unroll_together_of_few: int = number(8, "entries", least=1)
-    #: Loads in flight of a team of more lanes that takes a group of rows.
+    #: Entries of A whose loads a lane has in flight at a time in a team of more lanes that takes a group of rows.
     unroll_together: int = number(4, "entries", least=1)
     #: Most later pieces of a cut row whose sums one work-item adds up for a column; more are added up by a work-group.
     many_pieces: int = number(16, "pieces", least=1)
@@ -140,7 +140,7 @@ class Pattern:
     adjacent: int = 0
 
     def are_alike(self, limits: Thresholds, longest: int) -> bool:
-        """Return whether no row of A is longer than ``longest``, or much longer than the mean; False if lengths are unknown."""
+        """Return whether no row of A exceeds ``longest`` entries or ``max_alike_by_mean`` mean rows; False if unknown."""
         if self.longest is None:
             return False
         return self.longest <= min(longest, limits.max_alike_by_mean * self.nnz / max(self.n_rows, 1))
@@ -270,13 +270,13 @@ def _choose_for_lanes(
 
 
 def shape_of_groups(limits: Thresholds, shape: Shape, rows: int) -> Shape:
-    """Return a kernel's shape with teams of lanes that take groups of at most ``rows`` rows with equal columns."""
+    """Return a kernel's shape, changed so that a team of lanes takes a group of at most ``rows`` rows with equal columns."""
     unroll = limits.unroll_together_of_few if shape.lanes <= limits.few_lanes_together else limits.unroll_together
     return replace(shape, rows=rows, unroll=unroll)
 
 
 def _suits_teams(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
-    """Return whether, on GPUs, a team of lanes should take a row: rows must be even, not short for many lanes or long for few."""
+    """Return whether, on GPUs, each row should have a team of lanes: rows are alike, not short for many lanes or long for few."""
     # If the number of vectors of columns of X is a power of two, no lane (work-item) of a team is idle.
     fills = n_vectors.bit_count() == 1
     if (

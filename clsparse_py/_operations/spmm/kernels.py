@@ -94,7 +94,10 @@ class Parts(ProductKernel):
         return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
 
     def adapt(self, n_columns: int, x_row: int, *, adjacent: bool) -> Self:
-        """Return SpMM's parameters for ``n_columns`` columns of X, ``adjacent`` or not, with rows ``x_row`` values apart."""
+        """Return these parameters, ``exact`` if teams take rows and all of X's columns, ``adjacent``, and 32 bits hold ``x_row``.
+
+        ``x_row`` is the distance of rows of X, in values.
+        """
         return replace(self, exact=self.rows > 0 and adjacent and n_columns == self.columns and -(1 << 31) <= x_row < 1 << 31)
 
     @property
@@ -103,11 +106,11 @@ class Parts(ProductKernel):
         return self.work_group // self.lanes
 
     def room(self, step: int) -> int:
-        """Return the most entries of A that a work-group stages in local memory, of parts of ``step`` rows and entries."""
+        """Return the most entries of A that a work-group stages in local memory, if its parts have ``step`` rows plus entries."""
         return self.teams * step + slack_of(step)
 
     def local_memory(self, step: int) -> int:
-        """Return the bytes of local memory in which a work-group stages entries of A, of parts of ``step`` rows and entries."""
+        """Return the bytes of local memory in which a work-group stages A's entries, if parts have ``step`` rows plus entries."""
         return self.room(step) * (self.arithmetic.result.itemsize + (4 if self.arithmetic.index == "int32" else 8))
 
     @property
@@ -118,7 +121,7 @@ class Parts(ProductKernel):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells lanes, vectors, unrolling, work-group, staging, order and rows."""
+        """The part of the kernel's name for lanes, vectors, unrolling, work-group, staging: ``l8_c2_w4a_u4_wg128_staged``."""
         staged = "_staged" if self.staged else ""
         order = "_outer" if self.outer else ""
         vector = f"c{self.vectors}_w{self.width}{'a' if self.aligned and self.width > 1 else ''}"
@@ -145,7 +148,7 @@ class Parts(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records by the number of columns of X, then of kernels by rows: "rows" and "together"."""
+        """Yield example records by X's columns: "2", "3", "4" (also ""), "128"; for 128 also by "rows" and rows "together"."""
         layouts = (2, Layout(False, 1)), (3, Layout(True, 1)), (4, Layout(True, 4)), (128, Layout(True, 16))
         for columns, layout in layouts:
             shape = choose(device, arithmetic, columns, Pattern(1, 1, 1), layout)[0]
@@ -180,7 +183,7 @@ class Pack(programs.Parameters):
 
     @classmethod
     def legal(cls, device: Device, dtype: str, n_columns: int) -> Pack:
-        """Return the parameters of the kernel that copies a dense X of ``n_columns`` columns so that columns are adjacent."""
+        """Return the parameters of the kernel that copies a dense X of ``n_columns`` so that a row's columns are adjacent."""
         work_group = power_of_two_at_most(min(256, device.max_work_group))
         columns = min(_TILE_COLUMNS, 1 << (n_columns - 1).bit_length())
         return cls(work_group, dtype, max(_TILE_VALUES, work_group) // columns, columns)

@@ -316,7 +316,7 @@ class Streamed(_Staging):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: items, lanes, rows at once, if columns have 16 bits, if lanes need local memory, type."""
+        """Return the template's arguments: items, lanes, rows at once, if columns have 16 bits, if lanes use local memory."""
         own_arguments = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
@@ -432,11 +432,11 @@ class Chunked(ProductKernel):
     empty: bool = True
     narrow: bool = False
 
-    #: For each loop that adds a row's entries to sums, by the number of entries that the loop takes at a time: the least mean row
-    #: length of a chunk, in entries, whose rows the loop sums.
+    #: Least mean row length of a chunk, in entries, for a loop of single sums to take the chunk's rows, by the number of a row's
+    #: entries that the loop takes at a time: 8 or 1.
     SUMS_FROM: ClassVar[dict[int, float]] = {8: 4.0, 1: 1.0}
-    #: For each loop that adds a row's entries to a vector of sums, by the number of the vector's sums: the least mean row length
-    #: of a chunk, in entries, whose rows the loop sums.
+    #: Least mean row length of a chunk, in entries, for a loop of a vector of sums to take the chunk's rows, by the number of
+    #: sums in the loop's vector: 4 or 8; the loop of 8 comes first.
     VECTORS_FROM: ClassVar[dict[int, float]] = {4: 2.1, 8: 4.0}
     #: Mean row length, in entries, below which vectors sum rows of uneven lengths.
     UNEVEN_TO: ClassVar[int] = 20
@@ -522,7 +522,7 @@ class Chunked(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield records for "sums" (no vectors) or vectors, "empty" (a loop for empty rows) or "full", "narrow" columns or not."""
+        """Yield records: "sums" (no vectors) or not, "empty" (a loop for empty rows) or "full", "narrow" columns or not."""
         legal = cls.legal(device, arithmetic, False, 1)
         yield "", legal
         for prefix, record in (("", legal), ("sums_", replace(legal, vectors="none"))):

@@ -19,7 +19,7 @@ _METHODS = get_args(Method)
 
 @door()
 def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
-    """Transpose a sparse matrix.
+    """Transpose a sparse matrix: return ``A.T`` as a CSR array with sorted rows.
 
     Parameters
     ----------

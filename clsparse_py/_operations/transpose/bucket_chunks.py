@@ -84,7 +84,10 @@ class BucketFinish(Moving):
 
 
 def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
-    """Return whether to transpose by buckets, not a counting sort of columns; a structure's first answer waits for a sample."""
+    """Return whether to transpose by buckets, not by a counting sort: on CPUs, if A is large and a sample's columns scattered.
+
+    The first answer for a structure waits for the sample.
+    """
     device, n, limits = chain.device, A.nnz, Thresholds.of(chain.device)
     large = n * (A.indices.dtype.itemsize + value_bytes) >= limits.min_bucket_bytes and A.shape[1] >= limits.min_bucket_columns
     if device.is_plain or not (device.lanes_are_loops and device.compute_units <= limits.max_bucket_cores and large):

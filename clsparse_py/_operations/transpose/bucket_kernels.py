@@ -28,7 +28,7 @@ RUN = 8
 _MAX_RUNS = 64
 #: Most parts of a bucket of columns for which each part's work-group counts the whole bucket by column; else runs are counted.
 ALONE = 3
-#: Number of adjacent buckets whose counts a work-group of the kernel bucket_starts scans, to read whole memory sectors.
+#: Most adjacent buckets whose counts a work-group of the kernel bucket_starts scans, to read whole memory sectors.
 _ADJACENT = 16
 
 
@@ -83,7 +83,7 @@ class BucketStarts(_OfDigits):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `_OfDigits`, numbers of a work-group's buckets and a bucket's segments."""
+        """Return the template's arguments: those of `_OfDigits`, a work-group's number of buckets, a bucket's of segments."""
         return {**super().arguments(), "columns": self.columns, "segments": self.work_group // self.columns}
 
 
@@ -154,12 +154,12 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def skips(self) -> bool:
-        """Whether a bucket kernel's work-groups with nothing to do return before barriers, which is unsafe on CPU devices."""
+        """Whether a bucket kernel's idle work-groups return before barriers: on GPUs with PTX alone, as it is unsafe on CPUs."""
         return self.portability.match == "ptx"
 
     @property
     def _marks(self) -> int:
-        """Bytes of local memory in which a bucket kernel marks the entries at which rows begin: 0 if it marks none."""
+        """Bytes of local memory in which a bucket kernel marks the entries at which rows begin; 0 for a kernel without marks."""
         return 0
 
     @property
@@ -170,7 +170,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def record(self) -> bool:
-        """Whether an entry's word (column and row) and value are packed into 64 bits between two steps: half the stores."""
+        """Whether an entry's word (column and row) and value are packed into 64 bits, as neither is above 4 bytes."""
         return self._sizes[0] == 4 and self._sizes[2] <= 4
 
     @property
@@ -189,7 +189,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def legal(self) -> bool:
-        """Whether a bucket kernel can run: counts fit 16 bits, parts divide entries; if ``small``, buckets fit a work-group."""
+        """Whether a bucket kernel can run: counts fit 16 bits, tile parts are equal; if ``small``, buckets fit a work-group."""
         adds_up = not self.small or self.work_group >= 1 << self.bits
         return (
             adds_up

@@ -23,8 +23,9 @@ STRATEGIES = (
     "binned",
 )
 
-#: Greatest number that a label may give a method of transposition as its limit: `gather`'s is the least number of 1024 sampled
-#: entries whose mirror images must stand where first guessed, `atomics`' is the most entries of a row of the transposed.
+#: Greatest limit that a label may give to each method of transposition. What a limit counts: for `gather`, how many of 1024
+#: sampled entries at least have mirror images where first guessed; for `atomics`, how many entries a row of the transposed has
+#: at most.
 _MAX_LIMITS = {"gather": 1024, "atomics": labels.MOST}
 
 
@@ -38,23 +39,23 @@ class Thresholds(thresholds.Thresholds):
     min_bucket_bytes: int = number(16 << 20, "bytes")
     #: Least columns for which buckets pay on CPU devices: counters of fewer columns fit the caches.
     min_bucket_columns: int = number(1 << 13, "columns")
-    #: Most cores for which buckets pay: more cores wait for the core with the largest bucket.
+    #: Most cores of a CPU device for which buckets pay: more cores wait for the core with the largest bucket.
     max_bucket_cores: int = number(16, "cores")
-    #: Most of 256 sampled entries that may follow an entry of a near column if columns count as scattered.
+    #: Most of 256 sampled entries that shortly follow an entry of a near column for A's columns to count as scattered.
     max_near_samples: int = number(127, "entries")
-    #: Ranges of buckets per core of a CPU, each scanned by a work-item.
+    #: Number of ranges of buckets to a core of a CPU; a work-item scans the counts of each range.
     ranges_per_core: int = number(4, "ranges", least=1)
     #: Most bits of a digit (of a bucket, or of a column within one) for which the largest tiles of entries fit local memory.
     moderate_bits: int = number(10, "bits", least=1, most=11)
-    #: Most entries for which buckets have `few_entries_bits`: launches take longer than repeated sums of counts.
+    #: Most entries for which buckets are few (`few_entries_bits`), and each work-group adds up counts, which saves a launch.
     max_few_entries: int = number(3 << 18, "entries")
-    #: Bits of a bucket's number for at most `max_few_entries` entries.
+    #: Most bits of a bucket's number in a transposition of at most `max_few_entries` entries.
     few_entries_bits: int = number(7, "bits", least=1, most=11)
     #: Work-items of a work-group that scans the counts of buckets of columns.
     starts_group: int = number(512, "work-items", least=1)
     #: Most rows, columns and entries together that one work-group transposes in one launch.
     max_at_once: int = number(1 << 12, "places")
-    #: Parts of a matrix per core of a CPU, for `gather`.
+    #: Number of parts to a core of a CPU into which `gather` cuts a matrix.
     parts_per_core: int = number(4, "parts", least=1)
 
 

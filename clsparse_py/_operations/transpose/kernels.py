@@ -77,7 +77,7 @@ class Sample(OfStructure):
     template = "transpose/sample"
     variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
-    #: Number of a matrix's rows of which one entry each is sampled for its mirror image.
+    #: Most rows of a matrix that are sampled: of one entry of each, the mirror image is searched for.
     ROWS: ClassVar[int] = 1024
 
     @override

@@ -54,7 +54,8 @@ __all__ = [
     "gather",
 ]
 
-#: Most entries of a row of the transposed that `atomics` sorts by comparing all pairs of the row's entries.
+#: Most entries of the longest row of the transposed for which `atomics` sorts rows by comparing all pairs of a row's entries;
+#: longer ones take a segmented sort.
 SHORT = 256
 #: Reason why the transposition's method `gather` does not take a matrix whose format is not canonical.
 NOT_CANONICAL = "its rows are not sorted, or hold duplicates"
@@ -90,7 +91,7 @@ class LongRowsError(Exception):
 
 
 def allocate_result(A: Matrix, purpose: str, n: int, dtype: Any) -> cl_array.Array:
-    """Allocate an array of the transposed of A, by the allocator of A's values.
+    """Return a new array of ``n`` values for the transposed of A, from the allocator of A's values.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def gather(
     work_group: int | None = None,
     items: int = 4,
 ) -> Pattern:
-    """Transpose a matrix of symmetric pattern: an entry's new value is the value of its mirror image, which is searched.
+    """Transpose a matrix of symmetric pattern: an entry's new value is the value of its mirror image, (column, row).
 
     The first transposition of a structure waits for the device twice: for the mirror images of a sample of entries and, unless
     the sample decides against `gather`, of all entries. The structure keeps the answer, so later transpositions do not wait. The
@@ -169,7 +170,7 @@ def gather(
 
 
 def _read_symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Symmetry:
-    """Return the Symmetry of a matrix's pattern, read from flags on the device; ``verified``: all mirror images were searched."""
+    """Return the Symmetry of a matrix's pattern, read from flags on the device; ``verified``: after a search of all entries."""
     gathers, faults, sampled, missing, at_guess = (int(number) for number in chain.read(flags, 5))
     verified = verified and bool(gathers and not faults)
     return Symmetry(sampled, missing, at_guess, verified, missed=bool(faults & 1), unsorted=bool(faults & 2), flags=flags)
@@ -181,7 +182,7 @@ def _describe_guesses(symmetry: Symmetry) -> str:
 
 
 def _require_symmetric(symmetry: Symmetry, at_first: int) -> None:
-    """Raise NotSymmetricError if the pattern is not symmetric, or too few mirror images stand where first guessed."""
+    """Raise NotSymmetricError if A is not symmetric or canonical, or under ``at_first`` of 1024 images stand as first guessed."""
     if symmetry.unsorted:
         raise NotSymmetricError(NOT_CANONICAL)
     if symmetry.missing or symmetry.missed:
@@ -365,7 +366,7 @@ def _enqueue_ordering(
     chain: Chain, indptr: cl_array.Array, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array,
     to_values: cl_array.Array, n_cols: int, n: int, order: Order, short: int,
 ) -> None:  # fmt: skip
-    """Enqueue the sort of the entries within rows of the transposed, which are short."""
+    """Enqueue the sort of the entries within each row of the transposed, for rows of at most ``short`` entries."""
     built, record = chain.build(order)
     n_parts, *parts = enqueue_parts(chain, indptr, n_cols, n, record.work_group * record.items - short, slack=short)
     value_arrays = () if values is None else (values,)
@@ -376,7 +377,7 @@ def _enqueue_unpacking(
     chain: Chain, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array, to_values: cl_array.Array,
     n: int, group: int,
 ) -> None:  # fmt: skip
-    """Enqueue the split of (row, position) pairs into columns of the transposed, and values or positions of entries."""
+    """Enqueue the split of (row, position) pairs into the transposed's column indices, and its values or entries' positions."""
     index = name_of(indices.dtype)
     if values is None:
         enqueue_loop(chain, UNPACK_POSITIONS, n, (index,), pairs, indices, to_values, work_group=group)

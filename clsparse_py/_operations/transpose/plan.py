@@ -53,7 +53,8 @@ _WHY_NOT = {
     "atomics": "takes any matrix, but its writes are scattered, and entries of a column wait for each other",
 }
 
-#: Limit of `gather` where CPU devices try it by default: least number of 1024 sampled entries with mirror images as guessed.
+#: Limit of `gather` where CPU devices try it although the strategy leaves it out: the least number of 1024 sampled entries whose
+#: mirror images stand where first guessed.
 _MIN_GUESSED = 900
 
 
@@ -86,7 +87,7 @@ class Explanation(Shown):
 
     @property
     def method(self) -> str:
-        """The name of the method that transposed the matrix, such as "gather"; "" if the matrix has no entries."""
+        """The name of the method that transposed the matrix, such as "gather", or "at once"; "" if it has no entries."""
         return next((verdict.method for verdict in self.verdicts if verdict.taken), "")
 
     __repr__ = Shown.__repr__
@@ -148,7 +149,7 @@ def attempt(
     why_not: dict[str, str],
     requested: str = "auto",
 ) -> tuple[Pattern, str]:
-    """Transpose by the first method of a strategy that takes the matrix, which a method finds out on the device while it works.
+    """Transpose by the first method of a strategy that takes the matrix; a method may find out on the device that it does not.
 
     A named method is tried first; the last method, `binned`, takes any matrix, and is the only one of plain devices.
 
@@ -198,7 +199,7 @@ class TransposedArrays(NamedTuple):
 
 
 def transpose_in_one_launch(A: Matrix, *, valued: bool) -> TransposedArrays | None:
-    """Return the transposed of a small matrix, by one launch of one work-group; None if rows, columns and entries are too many.
+    """Return the transposed of a small matrix, by one launch of one work-group; None if it is not small, or has no entries.
 
     Parameters
     ----------
@@ -222,7 +223,7 @@ def transpose_in_one_launch(A: Matrix, *, valued: bool) -> TransposedArrays | No
 def _record_small(
     structure: Structure, value_dtype: np.dtype[Any], valued: bool
 ) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
-    """Return the recording of a structure's one-launch transposition, and its results' sizes and dtypes; None if not small."""
+    """Return the recording of a one-launch transposition, and its results' sizes and dtypes; None if it can't take A."""
     sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
     chain = Chain(structure.queue)
     if not sizes[2] or sum(sizes) > Thresholds.of(chain.device).max_at_once:
@@ -349,7 +350,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
 
     @door()
     def __call__(self, data: Values | None = None, out: MatrixT | None = None) -> MatrixT:
-        """Return the transposed matrix with other values, which are not waited for.
+        """Return the transposed matrix with ``data``, by default A's values when the plan was made; the host does not wait.
 
         Parameters
         ----------
