@@ -89,7 +89,7 @@ def betweenness_centrality(
 
 
 def _sum_dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
-    """Return for each vertex of a graph Brandes' dependencies of the sources on the vertex, summed over the sources."""
+    """Return each vertex's summed Brandes dependencies: the shares of shortest paths from ``sources`` that lead through it."""
     queue, m, n = edges.queue, len(sources), edges.shape[0]
     index = edges.indptr.dtype
     parts = np.asarray(sources, index), np.arange(m + 1, dtype=index)

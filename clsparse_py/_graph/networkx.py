@@ -89,7 +89,7 @@ class Graph:
         return self.weighted(self.weight)
 
     def weighted(self, weight: str | None) -> csr_array:
-        """Return the graph's adjacency matrix, whose entry (i, j) is an attribute of the edge from node i to node j, or 1.
+        """Return the graph's adjacency matrix, whose entry (i, j) is the edge's attribute ``weight`` or, without one, 1.
 
         NetworkX keeps a graph that it converted, and hands it over for other attributes, too, and for none.
         """
@@ -146,7 +146,7 @@ def convert_from_nx(G: Any, *, edge_attrs: Any = None, **_: Any) -> Graph:
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:
-    """Return a result of the backend as NetworkX's: for a `Graph` the original graph; called by NetworkX."""
+    """Return a backend's result as NetworkX expects it: of a `Graph` the original graph, others unchanged; called by NetworkX."""
     return result.original if isinstance(result, Graph) else result
 
 
@@ -179,7 +179,7 @@ def _require_none(**named: Any) -> None:
 
 
 def triangles(G: Graph, nodes: Any = None) -> Any:
-    """Return the number of triangles of each node, or of a single given node, as `networkx.triangles`."""
+    """Return the number of triangles of each node, of each in ``nodes``, or of one node, as `networkx.triangles`."""
     counts = _triangles.triangles(G.matrix).tolist()
     if nodes is None:
         return G.named(counts)

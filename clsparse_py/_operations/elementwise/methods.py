@@ -235,7 +235,7 @@ class Elementwise(Functions):
     def maximum(self, other: Any) -> Any: ...
 
     def maximum(self, other: Any) -> Any:
-        """Return the elementwise maximum of A and a sparse or dense matrix of the same shape, or a scalar.
+        """Return the elementwise maximum of A and a sparse matrix of its shape, a dense one that broadcasts with it, or a scalar.
 
         Returns
         -------
@@ -246,7 +246,7 @@ class Elementwise(Functions):
         Raises
         ------
         ValueError
-            The shapes differ.
+            The shapes do not go together.
         NotImplementedError
             ``other`` is none of these, as in SciPy.
         """

@@ -99,7 +99,7 @@ class Union(_OfTwo):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``is_kept``, the condition in OpenCL C that a result is kept."""
+        """Return the template's arguments by name: fields, and ``is_kept``, the condition in OpenCL C that a result is not 0."""
         return {**super().arguments(), "is_kept": self.is_kept}
 
 
@@ -156,7 +156,7 @@ class _Marking(_OfTiles):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, the places of a tile, and the condition in OpenCL C that a result is kept."""
+        """Return the template's arguments: fields, the places of a tile, and the condition in OpenCL C that a result is not 0."""
         return {**super().arguments(), "step": self.step, "is_kept": self.is_kept}
 
     @classmethod
@@ -249,7 +249,7 @@ class UnionWrite(_OfTiles):
     @property
     @override
     def prelude(self) -> str:
-        """The OpenCL C before the template's text: the default macros of `Portability`, and the lines of `_OfTwo`."""
+        """The OpenCL C before the template's text: the default way in which lanes exchange counts, and the lines of `_OfTwo`."""
         return f"{Portability().defines}\n{super().prelude}"
 
     @override

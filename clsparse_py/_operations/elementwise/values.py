@@ -183,7 +183,7 @@ def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], n
 
 
 def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: Any = None) -> cl_array.Array:
-    """Return the stored values of a matrix times a scalar, of NumPy's dtype of the product.
+    """Return the stored values of a matrix times a scalar, in the dtype that NumPy gives the product.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ class Indexing:
         raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(shape)}; use reshape")
 
     def _of_compressed(self, result: Any) -> Any:
-        """Return rows and columns selected from the `csr_array` of `_compressed` as an array of this format."""
+        """Return rows and columns selected from the `csr_array` of `_compressed` as an array of this format; here unchanged."""
         return result
 
     # ----
@@ -357,7 +357,7 @@ class Indexing:
 
 
 def _split_axes(key: Key) -> tuple[Any, Any]:
-    """Return the row indices and the column indices of a parsed key ``A[...]``; an array of one dimension is a row."""
+    """Return the row indices and the column indices of a parsed key ``A[...]``; of an array of one dimension the row is 0."""
     return key.index if len(key.index) == 2 else (0, key.index[0])
 
 

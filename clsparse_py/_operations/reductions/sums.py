@@ -151,7 +151,7 @@ class Sums(Matrix):
         return copy_to_host(_read_diagonal(self.queue, parts, (n, max(-k, 0), max(k, 0)), is_sorted=sorted_rows), self.queue)
 
     def trace(self, offset: int = 0) -> Any:
-        """Return the sum of the values on a diagonal of the matrix, as `diagonal` counts diagonals."""
+        """Return the sum of the values on a diagonal of the matrix; ``offset`` is its number, as ``k`` of `diagonal`."""
         return self.diagonal(offset).sum()
 
     def getnnz(self, axis: Any = None) -> Any:

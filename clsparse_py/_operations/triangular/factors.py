@@ -52,7 +52,7 @@ def eliminate(queue: cl.CommandQueue, A: Matrix, *, hermitian: bool) -> cl_array
 
 
 def sweep_factors(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, sweeps: int, *, hermitian: bool) -> cl_array.Array:
-    """Return the values of incomplete factors (ILU or IC) after some sweeps, in the pattern of A.
+    """Return the values of incomplete factors (ILU or IC), in A's pattern, after ``sweeps`` fixed-point sweeps over all entries.
 
     Parameters
     ----------

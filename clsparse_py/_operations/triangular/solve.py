@@ -123,7 +123,7 @@ def get_solver(
 
 
 def _ends_with_diagonal(queue: cl.CommandQueue, structure: Structure, upper: bool) -> bool:
-    """Return whether each row of a structure ends (upper: begins) with its diagonal entry, and has none beyond it; waits."""
+    """Return whether each row ends (upper: begins) with its only diagonal entry, and has none beyond it; waits for the device."""
     indices, indptr = structure.indices, structure.indptr
     chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
     built, record = chain.build(Ends(work_group_of(chain.device), name_of(index), upper))
