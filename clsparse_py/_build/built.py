@@ -47,7 +47,7 @@ class Built:
     _used: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     def sizes(self, groups: int) -> tuple[tuple[int], tuple[int]]:
-        """Return the global and the local size of a launch of the kernel by some number of work-groups."""
+        """Return the global and the local size, in work-items, of a launch of the kernel by ``groups`` work-groups."""
         group = self.parameters.work_group
         return (groups * group,), (group,)
 
@@ -58,7 +58,7 @@ class Built:
         arguments: Sequence[Any],
         wait_for: list[cl.Event] | None = None,
     ) -> cl.Event:
-        """Enqueue the kernel with some arguments and the global and local sizes of `sizes`.
+        """Enqueue the kernel with all of its arguments, in order, and with the global and local sizes that `sizes` returned.
 
         Kernel objects are kept (quirk 16), and no two threads share a kernel object.
         """
@@ -83,14 +83,14 @@ class Built:
         arguments: Sequence[Any],
         wait_for: list[cl.Event] | None,
     ) -> tuple[cl.Kernel, cl.Event]:
-        """Enqueue a kernel object again after an error, or a new one if that may help; return the kernel object and the event."""
+        """Enqueue a kernel object again after an error, a new one if arguments were refused; return the kernel and the event."""
         if isinstance(error, cl.LogicError) and error.code == cl.status_code.INVALID_KERNEL_ARGS:
             # Quirk 18: an argument of the kernel object may have been shared virtual memory, and be no memory now.
             kernel = self.make_kernel(arguments)
         return kernel, submit(kernel, enqueue_kernel, queue, kernel, sizes, wait_for)
 
     def make_kernel(self, arguments: Sequence[Any]) -> cl.Kernel:
-        """Return a new kernel object with some arguments set; arguments that are set later have to be of the same types."""
+        """Return a new kernel object with all of its arguments set; arguments that are set later have to be of the same types."""
         kernel = cl.Kernel(self.program, self.parameters.name)
         # The types of arguments are set, as PyOpenCL would find them out by trial (quirk 36).
         kernel.set_arg_types([argument.dtype if isinstance(argument, np.generic) else None for argument in arguments])
@@ -98,7 +98,7 @@ class Built:
         return kernel
 
     def take(self, arguments: Sequence[Any]) -> cl.Kernel:
-        """Return a kernel object with some arguments set, which the caller alone uses until `put_back`.
+        """Return a kernel object, kept or new, with all of its arguments set; the caller alone uses it until `put_back`.
 
         A new kernel object costs the host some 0.25 ms. With an argument None the kernel object is new: quirk 18.
         """
@@ -112,7 +112,7 @@ class Built:
         return kernel
 
     def put_back(self, kernel: cl.Kernel) -> None:
-        """Keep a kernel object that `take` returned for the next caller."""
+        """Take back a kernel object that `take` returned, and keep it for the next call of `take` or `enqueue`."""
         self._idle.append(kernel)
 
 
@@ -165,11 +165,11 @@ class Launch:
         return event
 
     def argument_of(self, place: int) -> int | None:
-        """Return the index of the launch's only argument at ``place`` of the table of arguments; None if none or several."""
+        """Return the number, among the kernel's arguments, of the one at ``place`` of the table; None if none or several."""
         return self._places.index(place) if self._places.count(place) == 1 else None
 
     def take(self, table: list[Any]) -> cl.Kernel:
-        """Return a kernel object with the launch's arguments from a table, which the caller alone uses until `put_back`."""
+        """Return a kernel object on which the launch's arguments are set; the caller alone uses the object until `put_back`."""
         try:
             kernel, _ = self._idle.pop()
         except IndexError:
@@ -205,7 +205,7 @@ class Repeated:
         self._kernels: deque[cl.Kernel] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, arrays: tuple[Any, ...]) -> cl.Event:
-        """Enqueue the recorded launch with one array set as an argument; all other arguments are those of the first call."""
+        """Enqueue the recorded launch with the one array that may differ; all other arguments stay those of the first call."""
         try:
             kernel = self._kernels.pop()
             kernel.set_arg(self._argument, arrays[self._place])
@@ -237,7 +237,7 @@ def _set_one_by_one(kernel: cl.Kernel, arguments: tuple[Any, ...]) -> None:
         kernel.set_arg(arguments[place], arguments[place + 1])
 
 
-#: PyOpenCL's own function for number, argument, number and so on: four times as fast as `_set_one_by_one`, used without it.
+#: Sets some arguments of a kernel object: PyOpenCL's own function, four times as fast as `_set_one_by_one`, or else the latter.
 _set_some: Callable[[cl.Kernel, tuple[Any, ...]], None] = getattr(cl.Kernel, "_set_arg_multi", _set_one_by_one)
 
 

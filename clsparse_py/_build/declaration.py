@@ -93,7 +93,7 @@ class Parameters(abc.ABC):
         return 1 if portability is None else portability.lane_width
 
     def arguments(self) -> Mapping[str, object]:
-        """Return the arguments of the template by name: numbers, strings, booleans and tuples; by default the fields."""
+        """Return the template's arguments by name: numbers, strings, booleans, tuples; by default ``work_group`` and `own`."""
         return {"work_group": self.work_group, **self.own}
 
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -148,13 +148,13 @@ _registered: list[_ExamplesOf] = []
 
 
 def kernel(record: _Record) -> _Record:
-    """Register a class of parameter records, whose `examples` stand for all of its kernels."""
+    """Register a class of parameter records, whose `examples` stand for all of its kernels, and return the class."""
     _registered.append(record.examples)
     return record
 
 
 def kernels(examples: _Function) -> _Function:
-    """Register the kernels of several classes of records by a function that yields the examples of all of them."""
+    """Register a function that yields the example records of several classes, for all their kernels, and return the function."""
     _registered.append(examples)
     return examples
 

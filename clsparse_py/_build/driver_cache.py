@@ -30,7 +30,7 @@ __all__ = ["remove_truncated", "keep_mark"]
 
 _log = logging.getLogger(__name__)
 
-#: First two bits of an outermost block of LLVM's bitcode: the abbreviation ENTER_SUBBLOCK.
+#: Value of the first two bits of an outermost block of LLVM's bitcode: the abbreviation ENTER_SUBBLOCK.
 _ENTER = 1
 
 
@@ -58,7 +58,7 @@ def remove_truncated() -> None:
 
 
 def keep_mark() -> None:
-    """Keep this process's mark file in PoCL's cache beyond its end, so that the next process checks all cached kernels."""
+    """Keep this process's mark file for PoCL's cache beyond the process's end: the next process then checks the whole cache."""
     atexit.unregister(_remove_mark)
 
 
@@ -73,7 +73,7 @@ def _has_ended(mark: Path) -> bool:
 
 
 def _remove_mark(mark: Path, file: IO[bytes], owner: int) -> None:
-    """Remove the mark file of a process, unless this process is a forked child of that process, which still runs."""
+    """Close the mark file of the process with the number ``owner``, and remove it, but not in a forked child of that process."""
     if os.getpid() == owner:
         mark.unlink(missing_ok=True)
     file.close()
@@ -117,7 +117,7 @@ def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
 
 
 def _is_whole_elf(file: IO[bytes], size: int) -> bool:
-    """Return whether a shared object (ELF) is complete: the table of sections, at its end, is there; True if not checked."""
+    """Return whether a shared object (ELF) reaches the end of its table of sections; True if not 64-bit and little-endian."""
     head = file.read(64)
     if len(head) < 64 or head[:4] != b"\x7fELF":
         return False

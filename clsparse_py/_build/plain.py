@@ -72,14 +72,17 @@ def plainly(device: Device) -> Device:
 
 
 def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Return a decorator: if a function's kernel is refused, it runs by plain kernels; if one of these is, ``instead`` runs."""
+    """Return a decorator that runs a function anew by plain kernels if a kernel is refused, and if one of these is, ``instead``.
+
+    Without ``instead`` the first refusal is raised.
+"""
 
     def decorate(run: Callable[P, T]) -> Callable[P, T]:
-        """Return a function that falls back to plain kernels if a kernel is refused, then to ``instead``."""
+        """Return the function ``run`` with fallbacks: plain kernels if a kernel is refused, then ``instead`` or an error."""
 
         @functools.wraps(run)
         def call(*arguments: P.args, **keywords: P.kwargs) -> T:
-            """Call the decorated function, again with plain kernels if a kernel is refused, and at last ``instead``."""
+            """Call the decorated function, again by plain kernels if a kernel is refused, and at last ``instead``, or raise."""
             try:
                 return run(*arguments, **keywords)
             except BuildError as error:

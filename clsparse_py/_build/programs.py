@@ -99,7 +99,7 @@ class _Kept:
     kernels: int = 512
 
 
-#: The limits of the kernels that this process keeps, which tests replace.
+#: The limits of the numbers of kernels and of results of `worked_out` that this process keeps; tests replace this record.
 _KEPT = _Kept()
 #: Pattern of the declaration of a kernel with its name, which begins a line in all rendered sources.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
@@ -170,7 +170,7 @@ def _load(context: cl.Context, device: cl.Device, binary: bytes, source: str, op
 
 
 def _create_uncached(context: cl.Context, source: str) -> cl.Program:
-    """Return a program of a source, to be built past PyOpenCL's own binary cache (quirk 35)."""
+    """Return a program of a source, not yet built, whose build passes by PyOpenCL's own cache of binaries (quirk 35)."""
     return cl.Program(cl._cl._Program(context, source))
 
 
@@ -209,7 +209,7 @@ def _handle_of(context: cl.Context) -> int:
 
 
 def _understates_limit(context: cl.Context, device: cl.Device, work_group: int) -> bool:
-    """Return whether a driver reports too low a limit of work-group sizes (quirk 21): an empty kernel of that size runs."""
+    """Return whether the driver's limit of work-group sizes is too low (quirk 21): a kernel of ``work_group`` work-items runs."""
     key = device.int_ptr, work_group
     if key not in _understated:
         _understated[key] = _runs_empty(context, device, work_group)
@@ -319,7 +319,7 @@ also_let_go.append(let_go)
 
 
 def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
-    """Remember a kernel's refusal in this process, and log it: as a warning if it is new here and not from disk."""
+    """Remember a kernel's refusal in this process, and log it: as a warning if neither known here nor on disk, else as info."""
     # The keys of refused kernels are copied, as a dying context may take out entries in between.
     is_known = any(key[1] == device_pointer and key[2].name == record.name for _, device_pointer, record in tuple(_refused))
     # A copy of the error is kept, as a raised error holds the local variables of its callers.
@@ -384,7 +384,7 @@ def _attempt(context: cl.Context, device: cl.Device, parameters: Parameters) -> 
 
 
 def worked_out(context: cl.Context, device: cl.Device, key: Hashable, work_out: Callable[[], _Made]) -> _Made:
-    """Return the result of ``work_out``, a function of built kernels that may record launches, cached by ``key``.
+    """Return the result of ``work_out`` (built kernels, recordings): called once for a context, device and ``key``, then cached.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def worked_out(context: cl.Context, device: cl.Device, key: Hashable, work_out: 
 
 
 def find_known(context: cl.Context, device: cl.Device, key: Hashable) -> Any:
-    """Return the result of a function of built kernels, such as a recording, cached under ``key``; None without one."""
+    """Return the result, such as a recording, that `worked_out` keeps for a context, device and ``key``; None without one."""
     entry = _worked_out.get((_handle_of(context), device.int_ptr, key))
     if entry is None:
         return None
@@ -418,7 +418,7 @@ def find_known(context: cl.Context, device: cl.Device, key: Hashable) -> Any:
 
 
 def note_asked(kernels: Iterable[Built]) -> None:
-    """Add built kernels that are asked for again to the lists of used kernels that open blocks of `recording` fill."""
+    """Add kernels that were built earlier and are used again to the list of each open `recording` block, if there are any."""
     if _recorders:
         with _lock:
             for recorder in _recorders:
@@ -471,7 +471,7 @@ def _build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bu
 
 
 def _build_kernel(context: cl.Context, device: cl.Device, parameters: Parameters, source: str) -> tuple[cl.Program, cl.Kernel]:
-    """Return the built program of a source and its kernel; a damaged entry of a driver's own cache is passed by.
+    """Return the built program of a source and its kernel; compile anew if the driver's own cache holds a damaged entry.
 
     Such an entry shows as a program without its kernel, or as a failure without a compiler's message (quirk 7).
     """
@@ -504,7 +504,7 @@ def _avoid_spills(
     first_build: tuple[cl.Program, cl.Kernel],
     spilled: int,
 ) -> tuple[cl.Program, cl.Kernel, tuple[str, ...]]:
-    """Return the program, the kernel and the options of a build that spills fewer registers, or else of ``first_build``."""
+    """Return the program, the kernel and the options of a second build if it spills fewer registers, else of ``first_build``."""
     options = (*parameters.options, _SIZE_AS_HINT)
     try:
         program = compile_source(context, device, source, options)
@@ -540,7 +540,7 @@ def _code_name(error: cl.Error) -> str:
 def _build_error(
     device: cl.Device, parameters: Parameters, source: str | None, log: str, code: str, *, remembered: bool = False
 ) -> BuildError:
-    """Return the error of a kernel that does not build, with the rendered source written to a temporary file."""
+    """Return the error of a kernel that does not build, and write the rendered source, if given, to a temporary file."""
     path: Path | None = None
     try:
         if source is not None:
@@ -580,7 +580,7 @@ def recording() -> Iterator[list[Built]]:
 
 
 def clear() -> None:
-    """Forget all built and refused kernels of this process, so that later calls build them again."""
+    """Forget all built and refused kernels of this process; binaries and refusals on disk stay, and later calls load them."""
     let_go()
     with _lock:
         _alive.clear()
@@ -594,7 +594,7 @@ def built() -> Iterator[Built]:
 
 
 def forget_refused() -> None:
-    """Forget all refusals of kernels in this process, but not on disk, so that the kernels are built again."""
+    """Forget all refusals of kernels in this process; refusals on disk stay, and later calls load them."""
     with _lock:
         _refused.clear()
         _worked_out.clear()

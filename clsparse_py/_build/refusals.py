@@ -86,7 +86,7 @@ class Refusal:
 
     @property
     def trusted(self) -> bool:
-        """Whether enough processes saw the kernel refused for other processes to rely on it."""
+        """Whether at least two processes saw the kernel refused, so that other processes rely on the refusal."""
         return len(self.seen_by) >= _WITNESSES
 
 
@@ -136,7 +136,7 @@ def parse(payload: bytes | None) -> dict[str, Refusal]:
 
 
 def with_refusal(refusals: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
-    """Return refusals of kernels with one that a process saw added; beyond `_MAX_KEPT` the oldest are dropped."""
+    """Return the given refusals and the one of a kernel that ``process`` saw; beyond `_MAX_KEPT` the first ones are dropped."""
     refusal = refusals.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
     witnesses = tuple(dict.fromkeys((*refusal.seen_by, process)))[:_WITNESSES]
     updated = {**refusals, digest: replace(refusal, seen_by=witnesses)}
@@ -169,7 +169,7 @@ def find(identity: str, digest: str) -> Refusal | None:
 
 
 def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bool = False) -> None:
-    """Write the refusals of kernels that this process saw to disk, each with source's digest, kernel's name and reason.
+    """Add refusals that this process saw (source's digest, kernel's name and reason) to the device's refusals on disk.
 
     Certain refusals need no second process: this process and its child count as two.
     """
@@ -185,7 +185,7 @@ def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bo
 
 
 def _write(identity: str, refusals: dict[str, Refusal]) -> None:
-    """Remember these refusals of kernels instead of the device's earlier ones, in this process and on disk."""
+    """Replace a device's refusals of kernels by ``refusals``, in this process and on disk."""
     _known[identity] = refusals
     cache.write(_key(identity), json.dumps({digest: asdict(refusal) for digest, refusal in refusals.items()}).encode())
 

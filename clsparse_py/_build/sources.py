@@ -41,7 +41,7 @@ def text(path: str) -> str:
 
 
 def fill(template: str, arguments: Mapping[str, object]) -> str:
-    """Return a template rendered with some arguments.
+    """Return the text of a template rendered with its arguments; a text that was rendered before is read from the cache.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _texts(name: str) -> tuple[str, ...]:
 
 @functools.cache
 def _template(name: str) -> Template:
-    """Return Mako's template of a name, which finds the templates whose defs it uses by their names."""
+    """Return the Mako template of a name; it looks up the templates whose defs (functions) it uses by this function too."""
     # Mako is imported here, as its import takes longer than all others, and sources that are kept on disk do not need it.
     from mako.template import Template
 

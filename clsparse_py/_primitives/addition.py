@@ -46,7 +46,7 @@ class Addition(Parameters):
 
     @cached_property
     def total(self) -> str:
-        """NumPy's name of the dtype in which a kernel adds values up: the sums' dtype, or 32-bit integers for a smaller one.
+        """NumPy's name of the dtype in which a kernel adds values up: the sums' dtype, or 32-bit integers for smaller integers.
 
         Bits beyond the sums' dtype are dropped at the end; compilers err in kernels on bytes (quirk 29).
         """
@@ -148,7 +148,10 @@ class Tiles(Addition):
 
 
 def fit_record(device: Device, record: _Tiles) -> _Tiles:
-    """Return the record of a scan with a tile that fits in local memory, with more entries to a work-item if sums are small."""
+    """Return a scan's record with a work-group that fits local memory, and 15, 11 or 5 entries to a work-item by the sums' size.
+
+    Sums of 4 bytes have 15 entries to a work-item, sums of 8 bytes 11, and larger ones 5.
+    """
     items = {4: 15, 8: 11}.get(np.dtype(record.total).itemsize, 5)
     work_group = min(record.work_group, device.max_work_group)
     halves = (replace(record, items=items, work_group=work_group >> i) for i in range(work_group.bit_length()))

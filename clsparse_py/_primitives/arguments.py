@@ -59,7 +59,7 @@ class CheckPointers(OfStructure):
 
 
 def _check_vector(name: str, array: Any) -> None:
-    """Raise an error unless a primitive's argument is a one-dimensional device array in the host's byte order."""
+    """Raise an error unless an argument is a one-dimensional device array, in the host's byte order and inside its buffer."""
     if not isinstance(array, cl_array.Array):
         raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
     if array.ndim != 1:
@@ -105,7 +105,7 @@ def start_chain(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = 
 
 
 def _make_contiguous(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
-    """Return an array that is contiguous from the beginning of its buffer on: a copy if the argument is another view."""
+    """Return the array itself if it is contiguous from the beginning of its buffer on, else a copy of it that is."""
     if array.offset or (array.size > 1 and array.strides != (array.dtype.itemsize,)):
         return convert(queue, name, array, array.dtype)
     return array
@@ -193,7 +193,7 @@ def prepare_elements(queue: cl.CommandQueue, keys: cl_array.Array, values: cl_ar
 def check_pointers(
     chain: Chain, name: str, array: cl_array.Array, end: int, into: str = "the length of values", work_group: int = 128
 ) -> None:
-    """Check on the device that pointers to segments begin with 0, never decrease and end with ``end``: one kernel, one read.
+    """Raise an error unless pointers to segments begin with 0, never decrease and end with ``end``; a kernel checks all of them.
 
     Parameters
     ----------
@@ -222,7 +222,9 @@ def check_pointers(
 
 
 def require_pointers(name: str, decreasing: int, first: int, last: int, end: int, into: str) -> None:
-    """Check pointers to segments by numbers from the device: how often pointers decrease, the first pointer and the last.
+    """Raise an error unless pointers to segments, by three numbers about them, begin with 0, never decrease and end with ``end``.
+
+    The numbers are how often the pointers decrease, the first pointer and the last.
 
     Raises
     ------
@@ -269,7 +271,7 @@ def prepare_output(
     *operands: cl_array.Array,
     in_place: cl_array.Array | None = None,
 ) -> Output:
-    """Return the output array for the ``n`` entries of a primitive's result: a new array, or the caller's ``out`` after checks.
+    """Return the `Output` of ``n`` entries of a result: a new array, the caller's ``out``, or scratch memory to copy to ``out``.
 
     Parameters
     ----------
@@ -302,7 +304,7 @@ def prepare_output(
 
 
 def _check_output(chain: Chain, name: str, out: Any, n: int, dtype: np.dtype[Any]) -> None:
-    """Raise an error unless ``out`` is a contiguous, writable array of ``n`` entries of a dtype in the chain's context."""
+    """Raise an error unless ``out`` is a contiguous, writable array in the chain's context, of ``n`` entries of ``dtype``."""
     if not isinstance(out, cl_array.Array):
         raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(out).__name__}")
     if out.shape != (n,):

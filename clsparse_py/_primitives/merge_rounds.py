@@ -28,7 +28,7 @@ Arrays = tuple[cl_array.Array, ...]
 
 
 def allocate_spare(chain: Chain, n: int, x: Arrays) -> Arrays:
-    """Return scratch arrays for ``n`` keys and values of the dtypes of ``x``, to which every second merge round writes."""
+    """Return scratch arrays of ``n`` entries, as many as in ``x`` (keys, or keys and values), for every second merge round."""
     return tuple(chain.scratch(n, array.dtype) for array in x)
 
 
@@ -55,16 +55,16 @@ class MergeTiles(OfElements):
 
     @classmethod
     def legal(cls, device: Device, index: str, runs: Runs, elements: Elements, work_group: int) -> MergeTiles:
-        """Return the record of the kernel that merges sorted runs by tiles; values go through local memory if they fit there.
+        """Return the record of the kernel that merges sorted runs by tiles; values pass through local memory if they fit there.
 
-        Tiles of a legal shape do fit.
+        Values that do not fit are gathered from global memory. The keys of a legal shape's tiles do fit.
         """
         record = cls(min(work_group, device.max_work_group), index, runs, elements, elements.value_bytes > 0)
         return device.fitting((record, replace(record, staged=False)), lambda candidate: candidate.local_memory, RESERVED)
 
     @property
     def items(self) -> int:
-        """Elements of a tile that a work-item merges."""
+        """Number of elements of a tile that a work-item merges, at most."""
         return -(-self.runs.tile // self.work_group)
 
     @property
@@ -74,18 +74,18 @@ class MergeTiles(OfElements):
 
     @property
     def pool_words(self) -> int:
-        """Number of words of 64 bits in local memory for the keys of a merged tile, and later for the tile's values."""
+        """Number of words of 64 bits in local memory for the keys of a merged tile and later, if ``staged``, for its values."""
         most = max(self.elements.key_bytes, self.elements.value_bytes if self.staged else 0)
         return -(-most * self.runs.tile // 16) * 2
 
     @property
     def n_origins(self) -> int:
-        """Length of the table in local memory that says from where each merged element of a tile comes, with padding."""
+        """Length, in numbers of 16 bits with padding, of the table in local memory of where each element of a tile comes from."""
         return self.runs.tile + (self.runs.tile // self.items * 2 if self.items % 4 == 0 else 0) + 2
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `OfElements`, a work-item's elements, and sizes in local memory."""
+        """Return the template's arguments: those of `OfElements`, a work-item's elements, staged values or not, and sizes."""
         wide = self.staged and self.elements.value_bytes == 16
         return {
             **OfElements.arguments(self),

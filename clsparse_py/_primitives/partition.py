@@ -21,7 +21,7 @@ __all__ = ["OfPath", "Partition", "enqueue_partition", "enqueue_parts", "fit_pat
 
 #: Most work-items that search together for the beginning of a tile of the merge path of rows and entries.
 _SEARCHERS = 64
-#: Most bits of the number of rows of a matrix with few rows: the search for a tile's beginning takes fewer steps.
+#: Most bits of the number of rows of a matrix with few rows, for which the search for a tile's beginning takes fewer steps.
 _FEW_BITS = 24
 #: Most bits of the number of rows of any matrix, by NumPy's name of the dtype of the matrix's indices.
 _BITS = {"int32": 32, "int64": 40}
@@ -83,7 +83,7 @@ def enqueue_partition(
 def enqueue_parts(
     chain: Chain, indptr: cl_array.Array, n_rows: int, n: int, step: int, *, slack: int = 0, work_group: int = 64
 ) -> tuple[int, cl_array.Array, cl_array.Array]:
-    """Enqueue the cut of a matrix into parts of ``step`` rows and entries; return the parts' number, first rows, first entries.
+    """Enqueue the cut of a matrix into parts of ``step`` rows plus entries; return their number, first rows and first entries.
 
     A cut inside a row moves to the row's end if that is at most ``slack`` entries on.
     """
@@ -110,12 +110,12 @@ class OfPath(OfStructure):
 
     @property
     def tile(self) -> int:
-        """Number of rows and entries of a tile of the merge path, which a work-group takes."""
+        """Number of rows and entries together of a tile of the merge path, which a work-group takes."""
         return self.work_group * self.items
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the kernel's record for at most ``work_group`` work-items, a power of two; None if these are fewer than 4."""
+        """Return the record with as many work-items as the largest power of two up to ``work_group``; None if that is below 4."""
         return replace(self, work_group=_power_of_two(work_group)) if work_group >= _LEAST else None
 
     @override
@@ -133,7 +133,7 @@ def has_few_rows(n_rows: int) -> bool:
 
 
 def fit_path_shape(device: Device, work_group: int, items: int, own_bytes: int = 0) -> tuple[int, int]:
-    """Return the legal work-group size, and rows and entries to a work-item, nearest to the given, for tiles of the merge path.
+    """Return the work-group size, and the rows plus entries to a work-item, at most the given ones, that fit merge-path tiles.
 
     A tile takes at most half of the local memory; ``own_bytes`` of it are the kernel's own for each row or entry.
     """

@@ -33,7 +33,7 @@ class Moving(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        """The OpenCL C before the template's text: the types of indices and of moved values, or positions in their place."""
+        """The OpenCL C before the template's text: the types I of indices and V of moved values, V being I for positions."""
         moved_type = MOVED_TYPES[self.value_bytes] if self.value_bytes else "I"
         return f"{super().prelude}\ntypedef {moved_type} V;  // values, which are moved and not computed with"
 
@@ -60,7 +60,7 @@ ADD_AT = declare_loop(
 )
 
 
-#: The kernel that combines booleans by logical or with an array's entries: ``out[positions[k]] ||= values[k]``.
+#: The kernel for booleans that sets ``out[positions[k]]`` to ``out[positions[k]] || values[k]``, a logical or.
 ADD_BOOLEANS = declare_loop(
     "primitives/add_at:booleans",
     "out[positions[k]] = out[positions[k]] || values[k]; positions are different.",
@@ -78,14 +78,14 @@ def enqueue_permute(
 
 
 def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
-    """Return the recorded commands of a gather of ``n`` values by positions, for arrays of these dtypes that begin a buffer."""
+    """Return the recorded commands of ``out[k] = values[positions[k]]`` for ``n`` entries of arrays that begin their buffers."""
     return get_recording(chain, _enqueue_permute, (index, value_dtype, value_dtype), n, 0, None)
 
 
 def enqueue_add_at(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None = None
 ) -> None:
-    """Enqueue ``out[positions[k]] += values[k]`` (booleans: or) for n different positions; arrays begin their buffers."""
+    """Enqueue ``out[positions[k]] += values[k]`` (booleans: logical or) for n different positions; arrays begin their buffers."""
     run(chain, _enqueue_add_at, (positions, values, out), n, work_group)
 
 
@@ -106,7 +106,7 @@ def _enqueue_permute(
 def _enqueue_add_at(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None
 ) -> None:
-    """Enqueue ``out[positions[k]] += values[k]``, a logical or for booleans, in the form that `recording.run` takes."""
+    """Enqueue ``out[positions[k]] += values[k]``, for booleans a logical or, in the form that `recording.run` takes."""
     addition = ADD_BOOLEANS if out.dtype.kind == "b" else ADD_AT
     types = (name_of(positions.dtype), name_of(out.dtype))[: len(addition.types.split())]
     enqueue_loop(chain, addition, n, types, positions, values, out, work_group=work_group)

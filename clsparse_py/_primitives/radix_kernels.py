@@ -29,7 +29,7 @@ __all__ = [
 
 #: Most bytes of a tile's entries that a radix sort exchanges through local memory at once; larger tiles go in parts.
 EXCHANGED = 1 << 15
-#: Prefetch distance of a radix sort on CPU devices: how many entries ahead of the moved entry targets are prefetched.
+#: Prefetch distance of a radix sort on CPU devices: the target of the entry that is moved so many entries later is prefetched.
 AHEAD = 48
 #: Number of adjacent tiles' digit counts that a work-item of the kernel `RadixStarts` adds up at a time.
 _COUNTS = 4
@@ -92,7 +92,7 @@ class RadixCount(_OfPositions):
     @property
     @override
     def name(self) -> str:
-        """The kernel's name: "few" or not, digit bits, entries of a tile, tiles to a work-group, types, work-group size."""
+        """The kernel's name: template, "few" if tiles are few, digit bits, a tile's entries, tiles, types and work-group size."""
         prefix = "few_" if self.few else ""
         return f"radix_count_{prefix}b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
 
@@ -186,7 +186,7 @@ class RanksTiles(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the kernel's record for a smaller work-group, whose tile keeps its size; None if no size divides the tile."""
+        """Return the record with the largest size up to ``work_group`` that divides the tile, which is kept; None for 0."""
         # The size of a tile stays the same: all kernels of a pass of the radix sort have to agree on that size.
         group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
         if not group:
@@ -262,7 +262,7 @@ class RadixScatter(RanksTiles):
     @property
     @override
     def name(self) -> str:
-        """The kernel's name: source of words, pass, digit bits, entries to a work-item, values, types, work-group size."""
+        """The kernel's name: source of words, kind of pass, digit bits, a work-item's entries, values, types, work-group size."""
         payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
         role = f"{'first' if self.first else 'next'}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
         types = f"{'few_' if self.few else ''}{self.word}_{self.result}_{self.index}"
@@ -405,7 +405,7 @@ class RadixChunkScatter(_OfPositions):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records by source of words: rows (""; "highest" for the highest digit), "listed" rows, "words"."""
+        """Yield example records: words made of rows ("", or "highest" by the highest digit), of positions ("listed"), or read."""
         types, value_bytes = 3 * (arithmetic.index,), arithmetic.result.itemsize
         rows = cls(1, *types, source="rows", last=True, value_bytes=value_bytes, positions=False, pointers=False, far=True)
         yield "", rows

@@ -80,7 +80,7 @@ class Shape:
         return (cls(True, 1, 1, bits, device.compute_units),)
 
     def narrow(self, device: Device, bits: int, n: int, value_bytes: int) -> Shape:
-        """Return this shape for a radix sort of ``n`` entries by digits of ``bits`` bits: with smaller tiles if the bits are few.
+        """Return this shape for digits of ``bits`` bits: with half or a quarter of the tile if few, unless a launch is added.
 
         Half a tile has runs of four entries of a digit then, and more tiles are resident at a time; but their counts are soon too
         many for every work-group to add them up.
@@ -121,7 +121,7 @@ class Shape:
         )  # fmt: skip
 
         def needed(record: RadixScatter) -> int:
-            """Return the bytes of local memory that a record's scattering kernel takes; if illegal, more than any device has."""
+            """Return the bytes of local memory that a record's kernel takes; for an illegal record more than any device has."""
             return record.local_memory if record.tile < 1 << 15 and record.divides else sys.maxsize
 
         fitted = device.fitting(widest, needed, RESERVED)
@@ -203,7 +203,7 @@ _starts = functools.lru_cache(maxsize=256)(RadixStarts)
 
 
 def _tiles_per_group(device: Device, tiles: int, bits: int) -> int:
-    """Return how many adjacent tiles' digits a work-group counts: 1 to 8, as local memory and 4 work-groups to a core allow."""
+    """Return how many adjacent tiles' digits a work-group counts: 1 to 8, if they fit, and leave 4 work-groups to a core."""
     sizes = (size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)
     return device.fitting(sizes, lambda size: 4 * size << bits, RESERVED)
 
@@ -227,7 +227,7 @@ def _build_tiled(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[
     starts = None if is_few else chain.build(_starts(group, chain.device.portability, types[0], radix_pass.bits))[0]
 
     def enqueue() -> None:
-        """Enqueue the kernels of a radix sort's pass: counts of digits by tile, the scan of the counts, the move of entries."""
+        """Enqueue a radix sort's pass: counts of digits by tile, the counts' scan unless tiles are few, the move of entries."""
         counts = chain.scratch(tiles + 1 << radix_pass.bits, index)  # the totals of digits stand behind the counts of tiles
         n, n_tiles = np.uint64(radix_pass.n), np.uint64(tiles)
         digit = np.uint32(radix_pass.shift), np.uint64(radix_pass.flip), radix_pass.words, counts
@@ -425,7 +425,7 @@ def enqueue_radix_sort(
     inputs, results = (words, values), (chain.view_as(sorted_keys, word), sorted_values)
 
     def allocate_pass() -> tuple[cl_array.Array, cl_array.Array | None]:
-        """Return scratch arrays for the keys and the values that a pass of the radix sort writes."""
+        """Return scratch arrays for the keys and the values that a radix sort's pass writes; None without values."""
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
 
     # Passes of a radix sort that overwrite their input alternate between two arrays; the last pass writes the array of results.
@@ -454,7 +454,7 @@ def enqueue_radix_sort(
 def _plan_sort(
     device: Device, n: int, bits: int, word_bytes: int, value_bytes: int, shape: Shape | None
 ) -> tuple[np.dtype[Any], Shape, list[int]]:
-    """Return the type of the counters of a sort by ``bits`` bits, its shape, and the bits of the digit of each pass."""
+    """Return, for a sort by ``bits`` bits, the dtype of counters, the shape of the sort, and the bits of each pass's digit."""
     index = index_for(n)
     requested = shape or Shape.defaults(device, n)[0]
     cut = requested.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)

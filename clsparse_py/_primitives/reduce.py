@@ -55,7 +55,7 @@ class KeyRuns:
             self.n_runs = int(chain.read(self._sums, 1, counting.n_sums - 1)[0])
 
     def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
-        """Enqueue the list of the runs of equal keys: keys go to ``unique``; return the runs' first positions, and last n."""
+        """Enqueue the list of runs of equal keys: each run's key goes to ``unique``; return the runs' first positions, then n."""
         counting = self._counting
         starts = self._chain.scratch(self.n_runs + 1, counting.position)
         numbers = counting.numbers
@@ -110,7 +110,7 @@ def _build_counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int 
 def _enqueue_counts(
     chain: Chain, keys: cl_array.Array, sums: cl_array.Array, dtype: np.dtype[Any], n: int, work_group: int | None
 ) -> None:
-    """Enqueue the counts of runs of equal adjacent keys in each chunk of ``n`` keys (CPUs), or a scan of tiles' counts (GPUs)."""
+    """Enqueue counts of runs of equal adjacent keys, chunk by chunk (CPU devices), or a scan of counts, tile by tile (others)."""
     counting = _build_counting(chain, dtype, n, work_group)
     if isinstance(counting.record, ScanChunks):
         chain.launch(counting.built[0], counting.groups, *counting.numbers, keys, sums)

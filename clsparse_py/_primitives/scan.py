@@ -88,7 +88,7 @@ class TileSums(OfEntries):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells the kind of entries and the size of a tile, such as ``runs_n3840_``."""
+        """Part of the kernel's name for the entries ("runs_", "by_key_" or none) and a tile's size, such as ``runs_n3840_``."""
         return f"{'runs_' if self.runs else ''}{'by_key_' if self.by_key else ''}n{self.tile}_"
 
     @override
@@ -139,7 +139,7 @@ class ScanTiles(Tiles, OfEntries):
         by_key: bool = False,
         operation: str = "plus",
     ) -> ScanTiles:
-        """Return the record of the scan of a single tile of entries, which fits in the device's local memory."""
+        """Return the record of a scan that reads no sums of earlier tiles, with a tile that fits in the device's local memory."""
         record = cls(
             work_group or 256,
             source,
@@ -169,14 +169,14 @@ class ScanTiles(Tiles, OfEntries):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells the kind of scan and a work-item's entries, such as ``inclusive_n15_``."""
+        """Part of the kernel's name for kind of scan, flags and entries of a work-item, such as ``exclusive_carried_n15_``."""
         kind = "runs" if self.runs else "inclusive" if self.inclusive else "exclusive"
         sums = "carried_adds_" if self.adds else "carried_" if self.carried else ""
         return f"{kind}_{'by_key_' if self.by_key else ''}{sums}n{self.items}_"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `Tiles` and `OfEntries`; flags: reads earlier sums, adds them, is by key."""
+        """Return the template's arguments: `Tiles`' and `OfEntries`', and flags (reads earlier sums, adds them up, is by key)."""
         return {**super().arguments(), "carried": self.carried, "by_key": self.by_key, "adds": self.adds}
 
     @classmethod
@@ -239,7 +239,7 @@ def count_chunks(device: Device, n: int) -> int:
 
 
 def choose_summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
-    """Return the entries of a tile if a scan to ``n_target`` results can take tiles' sums from its caller, 0 if it cannot."""
+    """Return the entries of a tile if a scan with ``n_target`` results can take the sums of its tiles from the caller, else 0."""
     if device.lanes_are_loops or n_target <= Thresholds.of(device).max_one_tile:
         return 0
     record = legal_tiles(device, name_of(source), name_of(target), False, None)
@@ -317,7 +317,7 @@ def enqueue_tiles(
     keys: tuple[cl_array.Array, ...] = (),
     tile_sums: tuple[cl_array.Array, int] | None = None,
 ) -> None:
-    """Enqueue a scan by tiles of ``n`` entries to ``n_target`` sums. The keys of a scan by key are uint64 and never decrease.
+    """Enqueue a scan, tile by tile, from ``n`` entries to ``n_target`` sums; keys, if the scan is by key, are uint64 and ascend.
 
     ``tile_sums`` is a parameter of `enqueue_scan`.
     """
@@ -347,7 +347,7 @@ def _enqueue_sums(
     keys: tuple[cl_array.Array, ...] = (),
     sums_out: cl_array.Array | None = None,
 ) -> cl_array.Array:
-    """Enqueue the sums of a scan's tiles of entries; return an array of ``n_sums`` numbers: a zero, then the sums.
+    """Enqueue the sums of a scan's tiles of entries; return an array of ``n_sums`` numbers: a zero, then the sum of each tile.
 
     ``keys``: the keys of entries, and the array that takes the last keys of tiles.
     """
@@ -359,7 +359,7 @@ def _enqueue_sums(
 
 
 def add_up(chain: Chain, source: cl_array.Array, n: int) -> int:
-    """Return the sum, in 64 bits, of the first ``n`` integers of an array's buffer, one at least. Waits for the device."""
+    """Return the sum, in 64 bits, of the first ``n`` (at least 1) integers of an array's buffer, after waiting for the device."""
     types = name_of(source.dtype), "int64"
     if chain.device.lanes_are_loops:
         built, record = chain.build(ScanChunks(1, *types, chain.device.portability.at_most(1), False, "sums", True))
@@ -382,7 +382,7 @@ def enqueue_carries(
     keys: tuple[cl_array.Array, ...] = (),
     sums_out: cl_array.Array | None = None,
 ) -> cl_array.Array:
-    """Enqueue the first steps of a scan by tiles, and return the carries: the sums before its first ``n_carries`` tiles.
+    """Enqueue the first steps of a scan by tiles; return the carries: for each of ``n_carries`` tiles, the sum of all before it.
 
     The carries go to ``sums_out``, if it is given, of the dtype of sums.
     """

@@ -32,12 +32,12 @@ __all__ = [
     "inspect_segments",
 ]
 
-#: Names of the totals that are counted beside segments of each length class: True for a merge of given runs, False for a sort.
+#: Names of the totals that are counted besides the segments of each length class, by whether runs are given (a merge) or not.
 _TOTALS = {
     True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
     False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
 }
-#: Names of the totals (numbers of merge rounds) that are the largest count of all work-groups, not the sum of the counts.
+#: Names of the totals (numbers of merge rounds) that are the greatest of the work-groups' counts, where others are their sum.
 _MAXIMA = ("rounds", "max_rounds")
 #: Names of the pointer arrays whose first and last entries the host reads from the plan, an array of numbers on the device.
 _ENDS = ("bounds", "segment_ptr", "run_ptr")
@@ -68,7 +68,7 @@ class SegmentClasses(OfRuns):
 
     @functools.cached_property
     def n_classes(self) -> int:
-        """The number of length classes of segments: bins of shorter ones, long ones whose runs are merged, long ones to cut."""
+        """The number of length classes of segments: the bins, long segments to cut and, with given runs, long ones to merge."""
         return len(self.bins) + 1 + self.runs.given
 
     @functools.cached_property
@@ -83,7 +83,7 @@ class SegmentClasses(OfRuns):
 
     @functools.cached_property
     def lists_at(self) -> int:
-        """Index, in the device's array of numbers about segments, of the beginning of the first length class's list of segments.
+        """Index, in the plan (the device's numbers about segments), of the first of the offsets where the classes' lists begin.
 
         The host reads the entries before that one.
         """
@@ -91,13 +91,13 @@ class SegmentClasses(OfRuns):
 
     @functools.cached_property
     def groups_at(self) -> int:
-        """Index, in the device's array of numbers about segments, of the first work-group that sorts the first length class."""
+        """Index, in the plan (the device's numbers about segments), of the first bin's number of its first work-group."""
         return self.lists_at + self.n_classes + 1
 
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name for the step and the number of segments of each length class that a work-group sorts."""
+        """Part of the kernel's name for the step, the segments of each bin to a work-group, and the first kernel's bins."""
         return f"{self.step}_{'_'.join(map(str, (*self.teams, self.first_bins)))}_"
 
     @override
@@ -170,7 +170,7 @@ class Inspection:
     _read: Callable[[], np.ndarray[Any, Any]]
 
     def wait(self) -> Totals:
-        """Wait for the device, and return the numbers of segments by length, of tiles and of merge rounds that the host needs."""
+        """Wait for the device; return counts of segments by length, tiles, merge rounds and decreases, and the pointers' ends."""
         numbers, record = self._read().tolist(), self.record
         merged_tiles, cut_tiles, rounds, decreasing, *of_runs = numbers[record.n_classes : record.n_rows]
         ends = numbers[record.n_rows :]
@@ -181,7 +181,9 @@ class Inspection:
 def inspect_segments(
     chain: Chain, segments: Segments, n: int, shape: Shape, runs: Runs, teams: tuple[int, ...] = ()
 ) -> Inspection:
-    """Enqueue the grouping of segments by length; return the lists of segments and the counts. Kernels trust no pointer.
+    """Enqueue the grouping of segments by length (none if pointers decrease or have wrong ends); return the lists and the counts.
+
+    Kernels read nothing outside of arrays, whatever the pointers: these have to begin with 0, never decrease and end with ``n``.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class SegmentedTiles(Tiles, OfSegments):
 
     @classmethod
     def usual_on(cls, device: Device, arithmetic: Arithmetic) -> SegmentedTiles:
-        """Return the usual record of a scan of segments on a device: inclusive, for values of an arithmetic's result."""
+        """Return the usual record of a scan of segments on a device: inclusive, for values of an arithmetic's result dtype."""
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
         return cls.legal(device, *types, arithmetic.index, inclusive=True)
 
@@ -113,7 +113,7 @@ class SegmentedTiles(Tiles, OfSegments):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells the kind of scan and the entries to a work-item, such as ``n15_int32_``."""
+        """Part of the kernel's name for kind of scan, entries of a work-item, pointer type, such as ``exclusive_n15_int32_``."""
         return f"{'' if self.inclusive else 'exclusive_'}n{self.items}_{super().shape_name}"
 
     @classmethod
@@ -163,12 +163,12 @@ class SegmentSums(OfSegments):
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory that a work-group takes to sum its part of the segments."""
+        """Bytes of local memory that a work-group takes to sum its part of the segments; 0 if it takes whole segments."""
         return 0 if self.whole else (self.step + self.work_group) * np.dtype(self.total).itemsize + 16
 
     @property
     def step(self) -> int:
-        """Weight of the part that a work-group sums: its number of entries and of segment beginnings."""
+        """Weight of the part that a work-group sums: its entries and segment beginnings, counted together."""
         return self.work_group * self.items
 
     @property
@@ -179,7 +179,7 @@ class SegmentSums(OfSegments):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name for whole or cut segments and for the unrolling of loops, such as ``whole_u4_int32_``."""
+        """Part of the kernel's name: "whole" or a work-item's weight, unrolling and pointer type, such as ``n16_u4_int32_``."""
         return f"{'whole' if self.whole else f'n{self.items}'}_u{self.unroll}_{super().shape_name}"
 
     @classmethod
@@ -203,7 +203,7 @@ class SegmentSums(OfSegments):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: work-group size, whether segments are whole, a part's weight, lanes and unrolling."""
+        """Return the template's arguments: work-group size, whether segments are whole, weights, a segment's lanes, unrolling."""
         sizes = {"whole": self.whole, "items": self.items, "step": self.step, "lanes": self.lanes, "unroll": self.unroll}
         return {**super().arguments(), **sizes}
 
@@ -260,7 +260,7 @@ class SegmentedChunks(OfSegments):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells the step of the segmented sum or scan, such as ``inclusive_scan_int32_``."""
+        """Part of the kernel's name for step of the segmented sum or scan and pointer type, such as ``exclusive_scan_int32_``."""
         step = f"{'inclusive' if self.inclusive else 'exclusive'}_scan" if self.step == "scan" else self.step
         return f"{step}_{super().shape_name}"
 
@@ -298,7 +298,7 @@ def _make_chunked(
     inclusive: bool,
     operation: str = "plus",
 ) -> tuple[SegmentedChunks, SegmentedChunks]:
-    """Return the records of the two kernels of a segmented sum or scan on CPU devices: a work-item takes part of the segments."""
+    """Return the records of the two kernels of a segmented sum or scan on CPU devices: a work-item takes one part."""
     kinds = source, target, device.portability.at_most(1), index
     first, second = (SegmentedChunks(work_group or 1, *kinds, step, inclusive, operation=operation) for step in steps)
     return first, second

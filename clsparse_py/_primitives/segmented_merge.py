@@ -39,7 +39,7 @@ Algorithm = Literal["serial", "simple", "balanced"]
 #: The algorithms of segmented merge, in the order of the paper that describes segmented merge.
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
-#: Number of merge rounds that take as long as a work-group's sort of a tile; CPU devices never sort given runs anew.
+#: Merge rounds that a sort of tiles is worth on GPUs: given runs that need more rounds beyond those of tiles are sorted anew.
 SORT_ROUNDS = 2
 
 
@@ -213,7 +213,7 @@ def enqueue_segmented_merge(
     falls = _count_falls(chain, pointers[1], x[0], n, runs, elements) if check else None
 
     def accept(totals: Totals) -> None:
-        """Raise an error if pointers to sub-segments or to keys decrease or go too far, or keys descend inside a sub-segment."""
+        """Raise an error if pointers decrease or have wrong ends, or if keys, where checked, descend inside a sub-segment."""
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.segment_ptr, n_runs, "the number of sub-segments")
         arguments.require_pointers("subsegment_ptr", totals.runs_decrease, *totals.run_ptr, n, "the length of keys")
         fallen = 0 if falls is None else int(falls().sum())
@@ -234,7 +234,7 @@ def enqueue_segmented_merge(
 def _count_falls(
     chain: Chain, run_ptr: cl_array.Array, keys: cl_array.Array, n: int, runs: Runs, elements: Elements
 ) -> Callable[[], np.ndarray[Any, Any]]:
-    """Enqueue the count of keys below the preceding key of the same sub-segment; return a function that reads the counts."""
+    """Enqueue the count of keys below the preceding key of the same sub-segment; return a function that reads partial counts."""
     group, n_runs = min(128, chain.device.max_work_group), run_ptr.size - 1
     built, record = chain.build(MergeUnsorted(group, name_of(run_ptr.dtype), runs, elements))
     groups = max(1, min(-(-max(n, n_runs) // record.work_group), 8 * chain.device.compute_units))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "features_of", "segmented_sort"]
 
-#: Work-items to each core of a CPU device among which the segments of a sort or merge are divided.
+#: Most work-items per core of a CPU device among which the segments of a sort or merge are divided.
 _PARTS_PER_CORE = 8
 
 
@@ -62,7 +62,7 @@ class SortNetwork(OfElements):
     registers: int
     portability: Portability
 
-    #: Most elements in the registers of a lane; a smaller work-group of the driver's needs more elements to a lane.
+    #: Most elements in the registers of a lane: a lane takes more than asked for if the driver allows a smaller work-group alone.
     MOST_REGISTERS: ClassVar[int] = 32
 
     @classmethod
@@ -113,7 +113,7 @@ class SortNetwork(OfElements):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells lengths, lanes and registers of the sort, such as ``segments_8_32x4_``."""
+        """Part of the kernel's name for ranges, shortest bin, most lanes, a lane's elements, such as ``segments_8_32x4_``."""
         return f"{self.ranges}_{self.bins[0]}_{self.lanes}x{self.registers}_"
 
     @property
@@ -147,7 +147,7 @@ class SortNetwork(OfElements):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the sorting kernel's record for a smaller work-group, with more elements to a lane; None if that is too many."""
+        """Return the record for a smaller work-group, with more elements to a lane; None if more than 32 or the shortest bin."""
         if work_group < 1:
             return None
         group = 1 << work_group.bit_length() - 1
@@ -180,12 +180,12 @@ class MergeSerial(OfElements):
     @property
     @override
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells whether runs to merge are given or made, such as ``segments_sorted24_``."""
+        """Part of the kernel's name for ranges and runs: given, or sorted blocks of a length, such as ``segments_sorted24_``."""
         return f"{self.ranges}_{'given' if self.given_runs else f'sorted{self.block}'}_"
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `OfElements`, ``ranges``, whether runs are given, and the block."""
+        """Return the template's arguments: those of `OfElements`, ``ranges``, whether runs are given, and a block's elements."""
         own_arguments = {"ranges": self.ranges, "given_runs": self.given_runs, "block": self.block}
         return {**super().arguments(), **own_arguments}
 
@@ -207,7 +207,7 @@ def enqueue_serial(
 
 
 def _bound_groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
-    """Return an upper bound of the work-groups of a kernel that sorts segments of more than ``shorter`` elements."""
+    """Return an upper bound of the number of work-groups of a kernel that sorts segments of more than ``shorter`` elements."""
     # The lanes that sort are bounded by the lengths of segments in their bin (length class), and by the number of segments.
     by_number = n_segments * record.lanes
     steps = [
@@ -284,7 +284,7 @@ def _enqueue_networks(
 def _enqueue_pieces(
     chain: Chain, segments: Segments, tiles: Tiles, x: Arrays, target: Arrays, spare: Arrays, runs: Runs, shape: Shape
 ) -> None:
-    """Enqueue the sort of the tiles of long segments, which merge rounds then merge. ``x`` may be ``target``."""
+    """Enqueue the sort of each tile of the long segments that are cut, for merge rounds to merge. ``x`` may be ``target``."""
     elements = Elements.of(*x)
     ends = np.uint64(tiles.n), np.uint64(tiles.n_merged)
     inputs = *ends, tiles.segment, tiles.first, *segments.given, segments.bounds
@@ -495,7 +495,7 @@ def segmented_sort(
     ]
 
     def accept(totals: Totals) -> None:
-        """Raise an error if the pointers to segments decrease, or do not end with the length of the keys."""
+        """Raise an error unless the pointers to segments begin with 0, never decrease, and end with the length of the keys."""
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.bounds, n, "the length of keys")
 
     arrays = [result.array for result in results] + [None] * (values is None)

@@ -90,7 +90,7 @@ class Runs:
 
     @property
     def name(self) -> str:
-        """The part of a kernel's name that tells whether a segment's sorted runs are given or made, and the length of a tile."""
+        """Part of a kernel's name for given or made runs, a tile's elements and, if given, `sort_rounds`: ``given_t4096s2``."""
         return f"{'given' if self.given else 'made'}_t{self.tile}{f's{self.sort_rounds}' if self.given else ''}"
 
     @property
@@ -99,7 +99,7 @@ class Runs:
         return f"#define RUNS_GIVEN {int(self.given)}\n#define TILE {self.tile}l\n#define SORT_ROUNDS {self.sort_rounds}u"
 
 
-#: Largest numbers in the label of a segmented sort's shape, by the kind of shape: kernels are unrolled over registers.
+#: Largest numbers in the label of a segmented sort's shape, by kind and name; as loops over registers are unrolled, 16 of these.
 _BOUNDS = {
     "chunks": {"work-group": 1 << 16, "tile": 1 << 30, "block": 1 << 10},
     "lanes": {"work-group": 1 << 16, "merge-group": 1 << 16, "registers": 16, "short": 1 << 16},
@@ -220,7 +220,7 @@ class Shape:
 
     @functools.cached_property
     def short_bins(self) -> tuple[int, ...]:
-        """The greatest lengths of segments in the length classes (bins) of short segments, which a few lanes sort."""
+        """The greatest lengths of segments in the length classes (bins) of short segments; none if chunked."""
         if self.chunked:
             return ()
         sizes = [FEW_REGISTERS << i for i in range(min(self.work_group, self.short // FEW_REGISTERS).bit_length())]
@@ -228,7 +228,7 @@ class Shape:
 
     @functools.cached_property
     def medium_bins(self) -> tuple[int, ...]:
-        """The greatest lengths of segments in the length classes (bins) of segments that are neither short nor long."""
+        """The greatest lengths of segments in the length classes (bins) between short and long segments; none if chunked."""
         if self.chunked:
             return ()
         sizes = (self.registers << i for i in range(self.work_group.bit_length()))
@@ -236,7 +236,7 @@ class Shape:
 
     @functools.cached_property
     def bins(self) -> tuple[int, ...]:
-        """The greatest lengths of segments in all length classes (bins) of segments that are not long."""
+        """The greatest lengths of segments in all length classes (bins) of segments that are not long; none if chunked."""
         return self.short_bins + self.medium_bins
 
 
@@ -262,7 +262,7 @@ class OfRuns(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of a kernel's name that tells the parameters of its record's own class, such as ``segments_8_32x4_``."""
+        """The part of a kernel's name for the fields of its record's own class, such as ``segments_8_32x4_``; "" for none."""
         return ""
 
     @property
@@ -273,7 +273,7 @@ class OfRuns(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: the work-group's size, whether runs are given, and the tile."""
+        """Return the template's arguments by name: the work-group's size, whether runs are given, and the elements of a tile."""
         return {"work_group": self.work_group, "has_runs": self.runs.given, "tile": self.runs.tile}
 
 

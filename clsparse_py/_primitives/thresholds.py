@@ -19,17 +19,17 @@ class Thresholds(thresholds.Thresholds):
     min_scan_chunk: int = number(1 << 14, "entries", least=1)
     #: Most chunks of a scan per core of a CPU device.
     scan_chunks_per_core: int = number(2, "chunks", least=1)
-    #: Most earlier tiles to a work-item if a work-group of a scan adds up the tiles before its own, which saves a launch.
+    #: Most tiles of a scan per work-item of a work-group if each work-group adds up the tiles before its own, saving a launch.
     few_tiles: int = number(4, "tiles", least=1)
-    #: Most earlier tiles if a work-group of a scan adds up the tiles before its own (quirk 11).
+    #: Most tiles (`few_tiles` times a work-group's work-items) with which work-groups add up tiles before their own (quirk 11).
     max_added: int = number(4096, "tiles", least=1)
-    #: Most entries that a single work-group scans.
+    #: Most results of a scan for which a single work-group scans all entries.
     max_one_tile: int = number(7680, "entries")
     #: Work-items of the single work-group that scans up to `max_one_tile` entries.
     one_tile_group: int = number(512, "work-items", least=1)
     #: Most bits of a radix sort's digit: a work-group's counters stay in local memory, a chunk's in or near a core's cache.
     digit_bits: int = number(11, "bits", on_cores=22, least=1, most=22)
-    #: Least bits of a digit for which a radix sort by chunks prefetches: a cache line to a digit exceeds a core's nearest cache.
+    #: Least bits of a digit for which a radix sort by chunks prefetches, as lines for all digits exceed the nearest cache.
     far_bits: int = number(10, "bits")
     #: Work-items of the work-group that scans the counts of a digit.
     starts_group: int = number(128, "work-items", least=1)
@@ -39,5 +39,5 @@ class Thresholds(thresholds.Thresholds):
     scanning_group: int = number(256, "work-items", least=1)
     #: Work-items of a work-group that sums segments, or adds the partial sums of one segment.
     summing_group: int = number(128, "work-items", least=1)
-    #: Most entries of the longest segment, divided by the lanes that sum it, for which work-groups take whole segments.
+    #: Most rounds (entries of the longest segment, divided by the lanes that sum it) for which work-groups take whole segments.
     few_rounds: int = number(16, "entries")
