@@ -49,7 +49,7 @@ class _Asked(TypedDict, total=False):
 
 
 class _Written(_Asked, total=False):
-    """The keyword arguments of `spgemm` alone."""
+    """The keyword arguments of `spgemm` but ``out`` and ``profile``: those of `_Asked`, ``mask`` and ``replace``."""
 
     mask: Matrix | SciPySparse | None
     replace: bool
@@ -261,7 +261,7 @@ def spgemm_plan(
 
 
 def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
-    """Return a plan of C = A @ B for any values, and C for the present ones; C may at first take memory for all products."""
+    """Return a plan of C = A @ B for any values, and C for the present ones, made in room for all products if faster."""
     request = Request(allow_upper_bound=True)
     A, B = _check(A, B, request)
     plan = SpgemmPlan(A, B, request, at_once=True)

@@ -124,7 +124,7 @@ class Rows(NamedTuple):
 
     @property
     def where(self) -> tuple[Any, ...]:
-        """The arguments ``SPGEMM_ROWS`` of kernels (cl/spgemm_rows.cl): number of rows and, if listed, first place and list."""
+        """The kernel arguments ``SPGEMM_ROWS``: number of rows and, if rows are listed, the first one's place and the list."""
         return (np.uint64(self.n),) if self.listed is None else (np.uint64(self.n), np.uint64(self.first), self.listed)
 
 

@@ -101,9 +101,10 @@ def _choose_record(device: Device, index: str, lanes: int, work_group: int | Non
 
 
 def _encode_bins(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
-    """Return the analysis kernel's arguments: limits of bins (classes of rows), how many bins, how many before one limits spans.
+    """Return the analysis kernel's arguments: limits of bins (classes of rows), number of bins, first bin with a limit of span.
 
-    The limits are on the host if memory ``is_counted``.
+    ``is_counted``: whether memory is counted; the limits are then an array of the host, else one of the device. If no bin
+    limits the span of columns, the last argument is the number of bins.
     """
     assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
     limits = np.array(bins.limits, np.int64)

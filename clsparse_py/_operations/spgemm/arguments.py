@@ -25,7 +25,7 @@ _UINT32_MAX = np.iinfo(np.uint32).max
 
 
 def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
-    """Return the operands A and B of a product as matrices of one OpenCL context whose shapes go together, or raise.
+    """Return the operands A and B of a product, B as a matrix of A's OpenCL context; raise if they or the semiring do not suit.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
 
 
 def check_limits(memory_limit: Any, max_nnz: Any) -> None:
-    """Check the arguments ``memory_limit`` and ``max_nnz``, which bound a product's workspace and entries.
+    """Check that ``memory_limit`` (bytes) is None or an integer of at least 1, and ``max_nnz`` (entries) one of at least 0.
 
     Raises
     ------
@@ -102,6 +102,6 @@ def types_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str
 
 @functools.lru_cache(maxsize=256)
 def _numeric_types(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> KernelTypes:
-    """Return the dtypes of a product's kernels in the numeric phase; raise a TypeError if the semiring is not for them."""
+    """Return the types of a product's kernels in the numeric phase; raise a TypeError if the semiring takes no such values."""
     semiring.result_dtype(a, b)  # raises a TypeError if there is none
     return KernelTypes("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)

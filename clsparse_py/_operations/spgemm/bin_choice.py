@@ -95,7 +95,7 @@ class BinFeatures(dict[str, float]):
 
 
 def _span_by_local(bin_features: BinFeatures) -> float:
-    """Return the bytes of one sum for every column that the widest row of a bin spans, divided by the bytes of local memory."""
+    """Return the bytes of a sum and a mark for each column that a bin's widest row spans, divided by those of local memory."""
     kind = bin_features.product.kind
     return bin_features.max_work[2] * (kind.result.itemsize + 1) / kind.device.local_memory
 
@@ -168,7 +168,10 @@ def choose(
 
 
 def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
-    """Return bins (classes of rows) with chosen accumulators; a bin keeps its own if the chosen method does not take its rows."""
+    """Return bins (classes of rows) with chosen accumulators; a bin keeps its own if the chosen method does not take its rows.
+
+    With the choice `LAST` a bin gets the accumulator of the last bin, if all bins between them that have rows get it too.
+    """
     kind, bins, work, n_columns = product.kind, product.bins, product.work, product.features.shape[2]
     new_bins, together = list(bins), {bin_choice for bin_choice in choices.values() if bin_choice.together}
     groups = [[number for number, other in choices.items() if other is bin_choice] for bin_choice in together]

@@ -171,7 +171,10 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
 
 
 def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
-    """Return the most entries of a row of A that one work-item merges; 0 if it compares too much and C does not compress."""
+    """Return the most entries of a row of A that one work-item merges; 0 if it compares too many heads, and not ``near``.
+
+    ``near``: whether many columns of A are neighbours, so that C has far fewer entries than products.
+    """
     if is_light(limits, longest, mean_row_of_b):
         return max_item_length(limits)
     return limits.max_item_length if near else 0
@@ -180,7 +183,7 @@ def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, 
 def _choose_speculation(
     kind: Kind, limits: Thresholds, longest: int, few_products: bool, by_item: float, max_lanes: int, mergeable: bool
 ) -> Speculation | None:
-    """Return the speculation (one merge kernel, a work-item or a team to a row) for rows of A up to a length; None if none suits.
+    """Return the speculation that one merge kernel holds all rows, the longest of A with ``longest`` entries; None if none suits.
 
     Parameters
     ----------
@@ -218,7 +221,7 @@ def _widen_team(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:
 
 
 def merge_all(accumulator: Merge) -> Bin:
-    """Return the bin (class of rows) for all rows of a product, up to the longest row of A that its merging accumulator holds."""
+    """Return the bin that gives all rows of a product to a merging accumulator, if A's longest row fits in the accumulator."""
     return Bin("reg-merge", accumulator, max_length=accumulator.length, takes_empty=True)
 
 
@@ -229,7 +232,7 @@ def small_product_bin(kind: Kind, thresholds: Thresholds, longest_row: int) -> B
 
 
 def small_product_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:
-    """Return the merging accumulator that makes all rows of a small product; None if a row of A is too long for all of them."""
+    """Return the smallest merging accumulator that makes all rows of a small product; None if a row of A is too long for any."""
     shapes = merges(kind.device, kind.types, thresholds, registers=True)
     fitting = (
         shape for shape in shapes if shape.lanes <= thresholds.max_small_lanes and shape.items <= thresholds.max_small_items
@@ -253,7 +256,7 @@ def max_item_length(limits: Thresholds) -> float:
 
 
 def is_light(thresholds: Thresholds, longest_row: int, mean_row_of_b: float) -> bool:
-    """Return whether a work-item compares few heads (current entries of rows of B) while merging the longest row of A."""
+    """Return whether a work-item compares at most `max_item_steps` heads (entries of rows of B) to merge A's longest row."""
     return longest_row * longest_row * mean_row_of_b <= thresholds.max_item_steps
 
 
@@ -263,7 +266,9 @@ def compresses(thresholds: Thresholds, A: Facts | None) -> bool:
 
 
 def staged_entries(kind: Kind, features: Features) -> int:
-    """Return the number of entries of B that neighbouring rows of A share, for staging in local memory; 0 if they share few.
+    """Return how many entries of B a sub-group stages in local memory for its rows of A; 0 if columns of A are seldom neighbours.
+
+    0 on devices whose lanes exchange by local memory, too.
 
     In grids, a row of A has the neighbouring columns of the row before: only its other columns name further rows of B.
     """

@@ -88,7 +88,7 @@ class Estimate(ProductSizes):
     @property
     @override
     def table(self) -> Table:
-        """The table of the estimate: sizes and bytes above, and the number of rows in each class of products to a row."""
+        """The estimate as a table: sizes and bytes in the title, then the number of rows of each class by products of a row."""
         rows, columns = self.shape
         bound = "" if self.exact else "at most "
         title = (

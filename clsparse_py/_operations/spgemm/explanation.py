@@ -89,7 +89,7 @@ class Explanation(ProductSizes):
     @property
     @override
     def table(self) -> Table:
-        """The table of the explanation: sizes above; each bin's method, parameters, limits and number of rows; the reason."""
+        """The explanation as a table: sizes in the title; each bin's method, parameters, limits, number of rows; the reason."""
         title = (
             f"SpGEMM, method {self.method}: {self.n_products:,} products, {self.nnz:,} entries, "
             f"expansion {self.expansion_factor:.2f}, compression {self.compression_ratio:.2f}"

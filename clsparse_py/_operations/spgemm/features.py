@@ -53,7 +53,10 @@ class Features(NamedTuple):
         return self.nnz[1] / self.shape[1]
 
     def by_name(self, device: Device | None = None) -> dict[str, float]:
-        """Return a product's features by the names that profiles have for them; ``device``: for features relative to a device."""
+        """Return a product's features by their names in profiles.
+
+        ``device``: some features are divided by its cache's bytes or its work-items; by 1 without a device.
+        """
         (rows, inner, columns), (nnz, nnz_of_b), A = self.shape, self.nnz, self.A
         mean, mean_of_b = nnz / max(rows, 1), nnz_of_b / max(inner, 1)
         # If the driver tells no size of the device's cache, the size of all local memory stands for it.

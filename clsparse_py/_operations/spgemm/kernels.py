@@ -188,7 +188,7 @@ class KernelTypes:
 
     @property
     def prelude(self) -> str:
-        """OpenCL C of a kernel's types, its semiring outside the symbolic phase, and the macros that ``cl/spgemm.cl`` needs."""
+        """OpenCL C of a kernel's types, the macros that ``cl/spgemm.cl`` needs and, but in the symbolic phase, the semiring."""
         column = "ulong" if self.wide else "uint"
         lines = [f"#define {name.upper()} {int(is_phase)}" for name, is_phase in self.is_phase.items()]
         lines += [f"typedef {column} COLUMN;", f"#define NO_COLUMN {column.upper()}_MAX"]
@@ -235,7 +235,7 @@ class OfProduct(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        """OpenCL C before the template: the product's types, phase and semiring."""
+        """OpenCL C before the template: the product's types, the phase and, but in the symbolic phase, the semiring."""
         return self.types.prelude
 
     @override
@@ -246,7 +246,7 @@ class OfProduct(Parameters):
     @classmethod
     @override
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
-        """Return the fields that examples of a kernel have unless they give others: the base's, and types for equal dtypes."""
+        """Return the fields of a kernel's examples that give no others: the base's, and types for A and B of one dtype."""
         return {**super().usual(device, arithmetic), "types": KernelTypes.of_same(arithmetic)}
 
 

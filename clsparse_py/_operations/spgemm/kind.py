@@ -45,7 +45,7 @@ class Kind:
 
     @property
     def thresholds(self) -> Thresholds:
-        """SpGEMM's thresholds in the device's profile, for the dtype of C's values."""
+        """SpGEMM's thresholds: those that a tuner tries or, without one, the device's profile's for the dtype of C's values."""
         return thresholds_of(self.device, self.types)
 
 

@@ -102,7 +102,7 @@ def require_no_method(method: str, *, complement: bool) -> None:
 
 
 def require_beside(name: str, owner: object, **arguments: bool) -> None:
-    """Refuse keyword arguments that are given without the argument that they belong to: ``name``, whose value is ``owner``."""
+    """Raise a ValueError if any of ``arguments`` is true (given), but ``owner``, the value of the argument ``name``, is None."""
     for argument, is_given in arguments.items():
         if is_given and owner is None:
             raise ValueError(f"{argument}: belongs to {name}, which is missing")
@@ -131,7 +131,7 @@ def check_write(
 
 
 def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
-    """Refuse an ``out``, the matrix that takes a product, that is no matrix of the product's shape in A's OpenCL context."""
+    """Raise an error if ``out``, which is to take a product, is no matrix of the product's shape in A's OpenCL context."""
     if not isinstance(out, Matrix):
         raise TypeError(f"out: must be a csr_array, is {class_of(out)}")
     if tuple(out.shape) != shape:
@@ -142,7 +142,7 @@ def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
 
 
 def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) -> None:
-    """Refuse to write values of dtype ``t`` into dtype ``c`` if "same_kind" forbids it or ``accum`` takes no complex values."""
+    """Raise a TypeError if NumPy's "same_kind" casts no dtype ``t`` to ``c``, or if ``accum`` takes no values of these dtypes."""
     common = c if accum is None else np.result_type(c, t)
     if not np.can_cast(common, c, "same_kind") or not np.can_cast(t, c, "same_kind"):
         raise TypeError(f"out: has dtype {c}, to which the product's {t} is not cast")
@@ -151,13 +151,13 @@ def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) 
 
 
 def prepare_masked_product(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Masked:
-    """Return the operands of a product under a mask as its kernels take them; A and B may be in any format."""
+    """Return the operands of a product under a mask as its kernels take them: in canonical format, with indices of one dtype."""
     a = CanonicalOperand(A)
     return masked_product(a, a if B is A else CanonicalOperand(B), mask, semiring)
 
 
 def masked_product(a: CanonicalOperand, b: CanonicalOperand, mask: Matrix, semiring: Semiring) -> Masked:
-    """Return the operands of a product under a mask as its kernels take them: with indices of one dtype."""
+    """Return the canonical operands of a product under a mask as its kernels take them: with indices of one dtype."""
     types_of(a.matrix, b.matrix, semiring)  # raises a TypeError if the semiring has no such product
     wide = any(matrix.indptr.dtype.itemsize == 8 for matrix in (a, b, mask))
     index = np.dtype(np.int64 if wide else np.int32)
@@ -169,7 +169,7 @@ def masked_product(a: CanonicalOperand, b: CanonicalOperand, mask: Matrix, semir
 def sum_at_mask(
     queue: cl.CommandQueue, product: Masked, allocator: Any = None, *, by_rows: bool = False
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the sums of A @ B at the entries of a mask, and a byte for each: 1 if the place has a product. Never waits.
+    """Return the sums of A @ B at the entries of a mask, and a byte for each: 1 if the place has a product, else 0. Never waits.
 
     ``by_rows`` is as of `choose_masked_record`.
     """
@@ -191,7 +191,7 @@ def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: 
 
 
 def _multiply_at_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
-    """Return the arrays of A @ B at the places of a mask's entries: values, columns and row pointers."""
+    """Return the arrays of A @ B at those places of a mask's entries that have products: values, columns and row pointers."""
     product = prepare_masked_product(A, B, mask, request.semiring)
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
     sums, marks = sum_at_mask(queue, product, allocator)

@@ -43,7 +43,7 @@ _GROUPS_PER_UNIT = 64
 _TILE = 64
 
 
-#: Kernel that marks the entries of a matrix at a mask's places, or at all others.
+#: Kernel that marks a matrix's entries: those at a mask's places or, if its argument ``there`` is 0, those at all other places.
 MASK_MARKS = declare_loop(
     "spgemm/mask_marks",
     "Which entries of a matrix a mask, in canonical format, lets through: marks[k] is 1 if the mask has an entry at the "
@@ -82,14 +82,14 @@ class Accumulate(OfStructure):
     @property
     @override
     def name(self) -> str:
-        """The kernel's name: phase, operator, dtypes of both matrices' values, index type and work-group size."""
+        """The kernel's name: phase; operator and both dtypes of values, but in phase "rows"; index type; work-group size."""
         types = "" if self.phase == "rows" else f"_{self.operator}_{self.c}_{self.t}"
         return f"accumulate_{self.phase}{types}_{self.index}_wg{self.work_group}"
 
     @property
     @override
     def prelude(self) -> str:
-        """OpenCL C before the template: types of values, their conversions, and the operation that combines two values."""
+        """OpenCL C before the template: the index type and, but in phase "rows", types, conversions and operation of values."""
         if self.phase == "rows":
             return super().prelude
         c, t = np.dtype(self.c), np.dtype(self.t)
@@ -196,7 +196,7 @@ def accumulate(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) ->
 
 
 def accumulate_values(queue: cl.CommandQueue, values: cl_array.Array, new: cl_array.Array, operator: str) -> None:
-    """Overwrite a matrix's old values by an operation of old and new values, entry by entry of one structure."""
+    """Overwrite each of ``values`` by an operation of it and the new value of the same entry: both arrays have one structure."""
     if not values.size:
         return
     chain = Chain(queue, new, writes=(values,))
@@ -253,7 +253,7 @@ class Marked(NamedTuple):
 
 
 def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Marked:
-    """Return the number of marked entries and their positions, or the others' if fewer; ``marks``: a byte to an entry. Waits."""
+    """Return how many entries are marked, and where they are (or the others, if fewer); ``marks``: bytes, 0 or 1. Waits."""
     n, n_tiles = marks.size, -(-marks.size // _TILE)
     chain = Chain(queue, marks)
     (counting, record), (listing, _) = (chain.build(_marked_record(chain, index, phase)) for phase in ("count", "list"))

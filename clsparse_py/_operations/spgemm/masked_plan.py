@@ -101,7 +101,7 @@ class _CutOut:
         return BinRows("whole product", "entries taken out of it", None, None, self.structure.indptr.size - 1)
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
-        """Enqueue the whole product of values of A and B, and the copy of the entries that the mask lets through to ``data``."""
+        """Enqueue the whole product A @ B of new values, and the copy to ``data`` of its values at all places but the mask's."""
         product_data = self._whole(left, right).data
         chain = Chain(queue, product_data, self._positions, writes=(data,))
         enqueue_permute(chain, self._positions, product_data, data, data.size)

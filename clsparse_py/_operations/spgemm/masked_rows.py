@@ -35,7 +35,8 @@ __all__ = [
     "workers_of",
 ]
 
-#: Labels of the lookup of a product's column in the mask's row: by a team's hash table, a worker's table, or bisection.
+#: Labels of the ways to find a product's column in the mask's row: a team's hash table of 128, 64 or 256 entries of the mask, a
+#: worker's table of each column's place, or a worker's search by bisection.
 LABELS = ("team:128", "team:64", "team:256", "chunked:places", "chunked:search")
 #: Most entries of the mask whose columns a team of work-items puts into its hash table at a time.
 _MAX_WINDOW = 1024
@@ -49,7 +50,8 @@ _MAX_COLUMNS = 1 << 27
 _CHUNKS_PER_WORKER = 64
 #: Least entries of the mask in a chunk of rows that a worker, a work-item, takes at a time.
 _MIN_CHUNK = 32
-#: Longest row of B that a masked product walks as a whole; longer ones are cut to the columns of the mask's row by bisection.
+#: Most entries of a row of B that a masked product walks as a whole; longer rows are cut to the columns of the mask's row by
+#: bisection.
 _MAX_WALKED = 64
 #: Number of workers, work-items that take chunks of the mask's rows, to a compute unit of a GPU.
 _WORKERS_PER_UNIT = 64

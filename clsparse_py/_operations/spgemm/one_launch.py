@@ -73,7 +73,7 @@ class OneLaunch(OfLanes):
 
 
 def _kind_of_call(device: Device, A: Matrix, B: Matrix, request: Request) -> tuple[Kind, tuple[np.uint32, ...], str]:
-    """Return a small product's `Kind` (device and types), its kernel's first arguments, and its name in errors."""
+    """Return a small product's `Kind`, first kernel arguments (rows of A, rows of B, words of a pattern), name in errors."""
     (m, k), n = A.shape, B.shape[1]
     sizes = np.uint32(m), np.uint32(k), np.uint32(_pattern_words(n))
     return kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product"
@@ -87,7 +87,7 @@ def _pattern_words(n_columns: int) -> int:
 def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     """Return the arrays of C = A @ B, made by one launch; None if A and B are not small, or not known to be canonical.
 
-    None for plain kernels, too. Waits for the device once.
+    None for plain kernels, operands without entries and requests that name a method, too. Waits for the device once.
 
     Parameters
     ----------

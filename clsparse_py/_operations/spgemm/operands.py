@@ -55,7 +55,7 @@ class Operands(NamedTuple):
 
     @property
     def budget(self) -> Budget:
-        """The bytes of workspace that the product and its accumulators may take."""
+        """The bytes of workspace that the product may take in all, and those that one accumulator as wide as B may take."""
         product = self.product
         return Budget(product.memory_limit, product.workspace)
 
@@ -72,7 +72,7 @@ class Operands(NamedTuple):
         return self.new_part("indptr", self.product.shape[0] + 1, c_index)
 
     def new_counts(self, c_index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array | None]:
-        """Return memory for the number of entries of each row of C, and C's ``indptr`` if that has 32 bits and shares the memory.
+        """Return memory for each row's number of entries, and C's ``indptr``, which shares it if it has 32 bits; else None.
 
         Pointers of 64 bits are not made before it is known that C needs them.
         """

@@ -172,14 +172,17 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         return None if upgrade is None else upgrade.made
 
     def _start_list(self, list_from: int) -> Upgrade[ProductList]:
-        """Return the `Upgrade` that lists intermediate products from a call of the plan on; it has no reference to the plan."""
+        """Return the `Upgrade` that lists intermediate products from the plan's call number ``list_from`` on.
+
+        It has no reference to the plan.
+        """
         from clsparse_py._operations.spgemm.product_list import make_product_list
 
         list_arguments = self.queue, self._product, self.indptr, self._indices
         return Upgrade("new values by a list of products", list_from, None, lambda: make_product_list(*list_arguments))
 
     def _plan_plainly(self) -> None:
-        """Plan the product anew by plain kernels (work-groups of one work-item), as a compiler refused a planned one. Waits."""
+        """Plan the product anew by plain kernels (one work-item a work-group), as a compiler refused a planned one. Waits."""
         chain = Chain(self.queue, *self._product.structure)
         product = self._product._replace(kind=kind_of(chain.device, self._product.types))
         operands = Operands(self._a, self._b, chain, product, self._allocator)
@@ -189,7 +192,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._list, self._list_undecided = None, False
 
     def _remaining_workspace(self) -> Workspace | None:
-        """Return a workspace (count of memory) for one call, with the plan's memory in use; calls of threads do not share one."""
+        """Return a new count of memory for one call, the plan's memory already in use; None if memory is not counted."""
         workspace = self._workspace
         return None if workspace is None else Workspace(workspace.limit, workspace.used)
 

@@ -195,7 +195,7 @@ def make_product_list(
 def _sort_products(
     chain: Chain, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Sort numbers of products of A @ B by entry of C; return pointers of A's entries, sorted numbers, pointers of C's entries.
+    """Sort product numbers by entry of C; return each A entry's first product, sorted numbers, each C entry's first place.
 
     The number of a product is its place in the order of A's entries.
     """

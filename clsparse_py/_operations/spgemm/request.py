@@ -55,7 +55,7 @@ class Request(NamedTuple):
 
     @property
     def may_skip_counting(self) -> bool:
-        """Whether C may be allocated by an upper bound: the caller does not ask for its number of entries before its values."""
+        """Whether C may be allocated by an upper bound: the caller sets no limit of entries, nor asks for their number early."""
         return not self.values_later and self.max_nnz is None
 
     @property

@@ -131,7 +131,7 @@ def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequenc
 
 
 def are_long(kind: Kind, bin_: Bin, n_rows: int, n_all: int) -> bool:
-    """Return whether a bin's rows are long and so few that other rows of the product can run on a side queue meanwhile."""
+    """Return whether a bin's rows are long and so few that they run on a side queue beside other rows of the product."""
     few_rows = n_rows <= kind.thresholds.max_side_groups * kind.device.compute_units
     return few_rows and n_rows < n_all and isinstance(bin_.accumulator, EscGroup)
 

@@ -16,7 +16,8 @@ from clsparse_py._primitives.scan import choose_summed_tile, enqueue_scan
 
 __all__ = ["Speculated", "speculate"]
 
-#: Number of totals (failure, longest row, empty rows) that the speculative merge kernel reports after sums of C's entries.
+#: Number of totals (failure, longest row, rows without products) that the speculative merge kernel reports between sums of C's
+#: entries and sums of products.
 _BEFORE_SLOTS = 3
 
 

@@ -57,7 +57,7 @@ LAST = "last"
 _TOGETHER = ":together"
 #: Names of the SpGEMM methods that merge rows of B, which may have limits of rows in a strategy's label.
 MERGING = ("reg-merge", "merge")
-#: Names of the SpGEMM methods that take any row in any memory: the last method of a strategy is one of these.
+#: Names of the SpGEMM methods of which one ends each strategy: their last bin takes rows of any size and sets no least workspace.
 TAKING_ALL = ("esc", "esc-local", "long-rows")
 #: Bins of every product by plain kernels (a work-item to a work-group): one dense accumulator for chunks of rows.
 PLAIN = Bins((EMPTY, CHUNKED))
@@ -191,7 +191,7 @@ def strategy_bins(device: Device, types: KernelTypes, strategy: Strategy) -> tup
 
 
 def _entry_bins(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
-    """Return the bins (classes of rows) of a strategy's method: merging bins within its limits, `Esc` with bounded workspace."""
+    """Return the bins of a strategy's method: those within its limits, if it has any; `Esc` gets a bounded workspace."""
     method_bins, limits = PARTS[entry.method](setting), entry.limits
     if entry.method in ("esc", "esc-local"):
         return *method_bins[:-1], Bin(entry.method, Esc(bounded=True, expected_fill=setting.thresholds.expected_fill))
@@ -214,7 +214,7 @@ def bins_for(
     strategy: Strategy | None = None,
     accumulator_limit: int | None = None,
 ) -> Bins:
-    """Return the bins (classes of rows) of a method, after the bin of empty rows; other rows go to the bins of "auto".
+    """Return the bin for rows without products, a method's bins (classes of rows), and those of "auto" for rows that are left.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def bins_for(
 
 
 def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
-    """Return whether an accumulator as wide as B has at most ``limit`` bytes: a value and some bits for each column."""
+    """Return whether an accumulator as wide as B has at most ``limit`` bytes, if each column has a value and one byte."""
     assert types.arithmetic is not None  # of a numeric phase
     return (types.arithmetic.result.itemsize + 1) * n_columns <= limit
 
@@ -256,7 +256,7 @@ def _select_bins(
     narrow: bool,
     strategy: Strategy,
 ) -> Bins:
-    """Return the bins (classes of rows) of a method and a strategy that suit B's columns and ``room`` bytes of workspace."""
+    """Return a method's bins (classes of rows), then a strategy's, that suit B's columns and ``room`` bytes of workspace."""
     method_bins = of_method(Setting(device, types, thresholds)) if of_method else ()
     bins: list[Bin] = []
     for bin_ in (EMPTY, *method_bins, *strategy_bins(device, types, strategy)):

@@ -40,7 +40,7 @@ class Compaction(OfProduct):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `OfProduct`, and the entries of a tile and of a work-item."""
+        """Return the template's arguments: `OfProduct`'s, entries of a tile, and entries that a work-item moves at a time."""
         return {**super().arguments(), "tile": self.tile, "items": self.ITEMS}
 
 
@@ -54,7 +54,7 @@ class CompactionChunked(OfProduct):
 
 
 def upper_bound_fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
-    """Return whether the workspace holds C uncounted, with an entry for each product, and what the bins' accumulators need."""
+    """Return whether the workspace holds C uncounted, with an entry for each product, beside what the accumulators need."""
     room, least = product.upper_bytes, max((bin_.min_bytes for bin_ in bins), default=0)
     spare = product.free if product.allow_upper_bound else product.spare(int(work.n_products / work.compression))
     return room + max(room, least) <= product.free and room + least <= spare

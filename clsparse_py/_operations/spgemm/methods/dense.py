@@ -91,7 +91,7 @@ class DenseSpanKernel(SynchronisedKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the nearest parameters of the dense kernel for spans of few columns that fit a work-group and a lane width.
+        """Return the nearest parameters of the "dense-span" kernel for a work-group and a lane width; None if there are none.
 
         The kernel has a sum for each column that a row spans.
         """
@@ -102,7 +102,7 @@ class DenseSpanKernel(SynchronisedKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records: "" for all rows, and one for each phase for listed rows."""
+        """Yield example records: "" for rows that are not listed; "symbolic", "numeric" and "values" for listed rows."""
         types = KernelTypes.of_same(arithmetic)
         yield "", DenseSpan(1024).record(device, types, listed=False)
         for phase in ("symbolic", "numeric", "values"):
@@ -216,7 +216,7 @@ class DenseWindowsKernel(SynchronisedKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records: "" for all rows, and one for each phase for listed rows."""
+        """Yield example records: "" for rows that are not listed; "symbolic", "numeric" and "values" for listed rows."""
         types = KernelTypes.of_same(arithmetic)
         yield "", DenseWindows().record(device, types, listed=False)
         for phase in ("symbolic", "numeric", "values"):
@@ -317,7 +317,7 @@ class DenseWindows(Team):
 
 #: Bin (class of rows) that takes any row on CPU devices: its dense accumulator has a sum for each column of B.
 CHUNKED = Bin("dense", DenseChunked(), takes_empty=True, as_wide=True)
-#: Bin (class of rows) that takes any row, made by windows of columns in local memory, with no workspace.
+#: Bin (class of rows) that takes any row, made by windows of columns in local memory: it needs no workspace.
 WINDOWS = Bin("dense", DenseWindows(entries=1), takes_empty=True)
 #: Bin (class of rows) that takes any row, made by windows of columns with many loads in flight: best for windows of many entries.
 FILLED = Bin("dense", DenseWindows(ahead=8))
@@ -346,7 +346,7 @@ def dense_windows(_on: Setting) -> tuple[Bin, ...]:
 
 
 def dense_spans(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[DenseSpan, ...]:
-    """Return the accumulators of "dense-span", narrowest first, for which local memory has room: for one row, or two if wide."""
+    """Return the accumulators of "dense-span", narrowest first, of which local memory holds one row's sums, or two's if wide."""
     narrowest, widest, paired, entries, ahead = (
         int(threshold)
         for threshold in (

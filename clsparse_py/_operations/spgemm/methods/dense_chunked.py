@@ -41,7 +41,7 @@ _DISTANCE = 12
 _FEW = 4
 #: Columns between the first and the last of a row of C, from which on a worker's sums would not stay in a core's cache.
 _FAR = 1 << 15
-#: Value of `_State.n_words` for a row of B if no bit masks are made: the greatest, without flags, so columns are set singly.
+#: Value of `_State.n_words` for each row of B if no bit masks are made: so large that a row's columns are set one by one.
 _NO_MASKS = 0xFFFFFFFC
 
 
@@ -74,7 +74,7 @@ class DenseChunkedKernel(OfListed):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `OfListed`, whether rows are listed or may be short, limits, and phase."""
+        """Return the template's arguments: `OfListed`'s, whether rows are listed, whether short ones go apart, limits, phase."""
         return {
             **super().arguments(),
             "listed": self.listed,
@@ -221,7 +221,7 @@ class DenseChunked:
         chain.launch(built, workers, *rows.where, *product.structure, *results, *chunks, *scratch, state.n_words)
 
     def _workers(self, chain: Chain, product: Product, types: KernelTypes) -> int:
-        """Return the number of workers (work-items with dense accumulators) whose arrays fit in the workspace."""
+        """Return how many workers (work-items) have room in the workspace for dense accumulators; a MemoryError if none has."""
         size = worker_bytes(product.shape[1], types)
         fitting = (product.free - _CLAIMED_BYTES) // size
         if fitting < 1:

@@ -240,7 +240,7 @@ class Esc:
         numbered: bool,
         counts: Any = None,
     ) -> _Sorted:
-        """Expand and sort the products of a slice of rows, find equal ones, and return all; waits only for a merge, if it may."""
+        """Return a slice's products sorted by entry of C, each entry's first one marked; waits only to merge, if ``may_wait``."""
         group, listed, types = self._group(chain), rows.listed is not None, product.types.of("symbolic")
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
         entry_slot = chain.scratch(part.n_entries, np.uint32)
@@ -284,7 +284,7 @@ class Esc:
         target: tuple[cl_array.Array, ...],
         counts: Any,
     ) -> tuple[cl_array.Array, cl_array.Array]:
-        """Enqueue the search of runs of equal keys (entries of C); return the first entry of each row and of each tile."""
+        """Enqueue the search of runs of equal keys (entries of C); return the first entry of C of each row and each tile."""
         keys = target[0].dtype
         marks, places = chain.scratch(part.n, np.uint8), chain.scratch(part.n + 1, np.int32)
         enqueue_loop(chain, ESC_MARK_NUMBERED if len(target) > 1 else ESC_MARK, part.n, (name_of(keys),), *target, marks)

@@ -150,7 +150,7 @@ class EscContract(OfLanes, OfListed):
 
     @classmethod
     def legal(cls, device: Device, types: KernelTypes, listed: bool, key: str, work_group: int) -> EscContract:
-        """Return the contraction kernel's parameters for a device: many products to a work-item if values are small."""
+        """Return a device's parameters of the contraction kernel: 15 products a work-item, 11 if a value has 8 bytes, 5 if 16."""
         record = cls(min(work_group, device.max_work_group), types, listed, device.portability, key, 15)
         record = replace(record, items={8: 11, 16: 5}.get(types.value_bytes, 15))
         halves = (replace(record, work_group=record.work_group >> bit) for bit in range(record.work_group.bit_length()))

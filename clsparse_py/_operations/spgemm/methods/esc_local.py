@@ -79,7 +79,7 @@ class EscItemKernel(_SortingKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `RowKernel`, bits of a product's number, and registers for products."""
+        """Return the template's arguments: those of `RowKernel`, bits of a product's number, and products that registers hold."""
         return {**super().arguments(), "registers": min(self.products, _REGISTERS)}
 
     @classmethod
@@ -120,7 +120,7 @@ class EscTeamKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: the base's, and whether lanes need no barriers and store where rows of B begin."""
+        """Return the template's arguments: base's, whether lanes need no barriers, whether words hold where B's rows begin."""
         # The positions where rows of B begin are kept in the memory of the words to sort, if a word holds an index of B.
         bases = self.types.index == "int32" or self.word_bytes == 8
         return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
@@ -164,7 +164,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @property
     def room(self) -> int:
-        """Number of words for a row's products in a pass of the radix sort: lanes have equal, odd numbers, at least three."""
+        """Number of words for a row's products in a pass of the radix sort, enough for lanes with equal, odd numbers of words."""
         return self.products + 3 * self.lanes
 
     @property
@@ -179,7 +179,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: the base's, words for products and B's row positions, bits of an entry and a digit."""
+        """Return the template's arguments: base's, words for products and for places in B, bits of an entry and of a digit."""
         # If a sorted word has room for the number of its product's entry of A, no search has to find this entry.
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
@@ -231,7 +231,7 @@ class _SortingTeam(Team):
         return 0
 
     def max_columns(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - words of any size fit
-        """Return the most columns of B with which a word holds a column and a product's number, and memory a row's words."""
+        """Return the most columns of B with which a sorted word of 64 bits holds a column and a product's number."""
         return max_columns_of(self.products)
 
 
@@ -344,14 +344,14 @@ class EscGroup(_SortingTeam):
 
 
 def _max_products(device: Device, types: KernelTypes, lanes: int, word_bytes: int) -> int:
-    """Return the most products of a row that a team of ``lanes`` can sort in local memory, in any phase."""
+    """Return the most products of a row that a team sorts in local memory, in any phase, by words of ``word_bytes`` bytes."""
     record = replace(EscTeam(1, lanes=lanes).record(device, types.of("numeric"), listed=True), word_bytes=word_bytes)
     product_bytes = replace(record, products=2).row_bytes - record.row_bytes
     return (device.local_memory - RESERVED - record.row_bytes) // product_bytes
 
 
 def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:
-    """Return the accumulators of "esc-local", which sort a row's products by a work-item, a sub-group or a work-group.
+    """Return the accumulators of "esc-local": a row has a work-item for few products, a sub-group or a work-group for more.
 
     Rows have no more products than local memory holds: more if columns leave room for a product's number in a word of 32 bits,
     see `EscTeam.max_columns`.
@@ -372,7 +372,7 @@ def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tupl
 
 
 def esc_local(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of the method "esc-local", by the products of a row, which has a work-item, a sub-group or a work-group."""
+    """Return the bins of "esc-local": few products go to a work-item, more to a sub-group or work-group, the rest to `Esc`."""
     device, types, thresholds = on
     bins = (
         Bin(

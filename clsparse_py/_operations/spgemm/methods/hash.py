@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 _MIN_PRODUCTS = 2
 #: Most intermediate products of a row of C in the smallest bin (class of rows) of the SpGEMM method "large-hash".
 _MIN_LARGE_PRODUCTS = 1024
-#: Least slots of a row's hash table of columns with sums.
+#: Least slots of a row's hash table of columns with sums, unless rows have fewer products or local memory less room.
 _MIN_SLOTS = 128
 #: Most entries of a row of A whose products lanes share out: local memory has the number of each entry's first product.
 _MAX_LENGTH = 1024
@@ -78,7 +78,7 @@ class HashKernel(SynchronisedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: those of `RowKernel`, the table's sizes, and whether teams need no barrier."""
+        """Return the template's arguments: `RowKernel`'s, table sizes, if counting sorts columns, if teams need no barrier."""
         return {
             **super().arguments(),
             "bits": self.slots.bit_length() - 1,
@@ -90,7 +90,7 @@ class HashKernel(SynchronisedKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records: "", "even" ones for each phase, "atomic" and "large"."""
+        """Yield example records: "", "even_symbolic", "even_numeric", "even_values", "atomic" and "large"."""
         types = KernelTypes.of_same(arithmetic)
         thresholds = thresholds_of(device, types)
         yield "", hashes(device, types, thresholds, registers=True)[0].record(device, types, listed=True)
@@ -314,12 +314,12 @@ class Hash(Team):
 
     @override
     def adapt(self, product: Product, entries: int | None = None) -> Self:
-        """Return the accumulator that suits a product: values are added by atomic additions if results may vary."""
+        """Return the accumulator that suits a product: it adds values by atomics if results may vary, else in A's order."""
         return replace(self, deterministic=product.deterministic)
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
-        """Enqueue the hash kernel of a phase of a product, and log if the device has no atomic additions of its values."""
+        """Enqueue the hash kernel of a product's phase; log if results may vary, but the device has no atomics for values."""
         types = product.types.of(phase)
         if types.arithmetic and not product.deterministic and not _has_atomics(chain.device, types):
             _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
@@ -372,7 +372,7 @@ class LargeHash(Hash):
 
     @override
     def describe(self) -> str:
-        """Return the lanes, the slots of the table, and whether longer rows take windows, in a few words."""
+        """Return the lanes, the table's slots, and whether rows with more entries than slots take windows, in a few words."""
         windows = f"; windows where a row has over {self.slots} entries" if self.slots < self.products else ""
         return f"{super().describe()}, {min(self.slots, self.products)} slots{windows}"
 
@@ -429,15 +429,15 @@ def _bins(method: str, accumulators: Iterable[Hash | HashRows]) -> tuple[Bin, ..
 
 
 def hash_(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of the method "hash", classes of rows by their number of products."""
+    """Return the bins of the method "hash", classes of rows by products; the lanes of a row walk row after row of B."""
     return _bins("hash", hashes(*on, registers=False))
 
 
 def reg_hash(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of the method "reg-hash", classes of rows by their number of products."""
+    """Return the bins of the method "reg-hash", classes of rows by their products, which the lanes of a row share out."""
     return _bins("reg-hash", hashes(*on, registers=True))
 
 
 def large_hash(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of the method "large-hash", classes of rows by their number of products."""
+    """Return the bins of the method "large-hash", classes of rows of at most 1,024, 2,048 and so on of products."""
     return _bins("large-hash", large_hashes(*on))

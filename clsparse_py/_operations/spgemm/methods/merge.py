@@ -73,7 +73,7 @@ class MergeKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `RowKernel`, the names of heads (of rows of B), limits of the staging."""
+        """Return the template's arguments: `RowKernel`'s, heads' names, most staged ranges, partial sums, and lane width."""
         # Heads (current entries of rows of B) by number, which a template unrolls, or by the variable of a loop over heads.
         heads = tuple(range(self.items)) if self.registers else ("u",)
         constants = {"ranges": self.RANGES, "slots": self.SLOTS, "lane_width": self.lane_width}

@@ -38,7 +38,7 @@ class Slice:
         return (self.n_rows - 1).bit_length()
 
     def where(self, rows: Rows) -> tuple[Any, ...]:
-        """Return the kernel arguments that tell the slice's rows (``SPGEMM_ROWS`` in ``cl/spgemm_rows.cl``) and its first row."""
+        """Return the kernel arguments ``SPGEMM_ROWS``, with the slice's number of rows, and its first row's place in the list."""
         return *rows._replace(n=self.n_rows).where, np.uint64(self.begin)
 
     def fits(self, column_bits: int) -> bool:

@@ -68,7 +68,7 @@ class SortKernel(SynchronisedKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `RowKernel`, products of a row, their bits, and those fetched at a time."""
+        """Return the template's arguments: `RowKernel`'s, a row's products, bits of a number, products per fetch, lane width."""
         bits = self.products.bit_length() - 1
         return {
             **super().arguments(),
@@ -178,7 +178,10 @@ def max_columns_of(products: int) -> int:
 
 
 def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
-    """Return the sorting accumulators, for rows of up to 2, 4, 8 and so on to 512 products, as in Liu et al., Section 3.4."""
+    """Return the sorting accumulators, one for rows of at most 2, 4, 8, ..., 512 products each, as in Liu et al., Section 3.4.
+
+    ``registers``: whether they sort in registers, or in local memory.
+    """
     accumulators = []
     for products in (1 << bit for bit in range(1, 10)):
         # A lane (work-item) sorts few products of a row, so that neighbouring lanes write side by side.
