@@ -38,7 +38,7 @@ _LOCAL = 24576
 _MOST = 32
 #: Entries of a row of the graph that a work-item of aggregation loads at a time, in search of an undecided node to wait for.
 _AT_ONCE = 8
-#: Most active nodes of a graph (undecided and not waiting) that a work-group decides in a step of aggregation.
+#: Most active nodes of a graph (undecided and not waiting) that a work-group takes in a step of aggregation.
 _LISTED = 64
 #: Most nodes of a graph that a work-group collects in local memory for the next step's list of active nodes, in aggregation.
 _WOKEN = 256

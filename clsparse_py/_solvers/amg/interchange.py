@@ -23,7 +23,7 @@ _EXACT = ("pinv", "lu", "cholesky", "splu")
 
 @door()
 def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None = None) -> MultilevelSolver:
-    """Return a copy of PyAMG's hierarchy on the device, with its smoothers or the given one; only rounding differs in its cycles.
+    """Return a copy of PyAMG's hierarchy on the device, whose cycles differ by rounding alone unless ``smoother`` is given.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _copy_matrix(A: Any, queue: cl.CommandQueue | None) -> csr_array:
 
 
 def _read_smoother(number: int, theirs: Any) -> Smoother | None:
-    """Return the smoother that a smoothing function of PyAMG stands for, with its coefficients and iterations; None for none.
+    """Return the smoother that a function of PyAMG stands for, with its coefficients and iterations; None for no smoothing.
 
     Raises
     ------
