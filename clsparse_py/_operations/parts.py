@@ -35,9 +35,9 @@ def power_of_two_at_most(n: int) -> int:
 def cut_into_parts(
     queue: cl.CommandQueue, indptr: cl_array.Array, n_rows: int, nnz: int, step: int, row_weight: int, slack: int
 ) -> tuple[int, list[cl_array.Array]]:
-    """Cut a sparse A into parts of equal work; return their number, their first rows and entries, and marks.
+    """Cut A into parts of equal work; return their number, and arrays: first row, first entry, whether a row is cut there.
 
-    A part's mark says whether it begins inside a row. The parameters are the parameters of `enqueue_partition`.
+    The parameters are the parameters of `enqueue_partition`.
     """
     n_parts = max(1, -(-(nnz + row_weight * n_rows) // step))
     chain = Chain(queue, indptr)

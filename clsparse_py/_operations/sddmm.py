@@ -45,7 +45,7 @@ class Thresholds(thresholds.Thresholds):
 
     #: Work-group size, on GPUs, of SDDMM's kernels whose teams of lanes take equal numbers of entries, not rows.
     work_group: int = number(128, "work-items", least=1)
-    #: Most lanes that share an entry's product of a row of X and a column of Y; more if `max_vectors` needs more.
+    #: Most lanes that share an entry's product of a row of X and a column of Y; more where a lane would have over `max_vectors`.
     max_lanes: int = number(8, "lanes", least=1, power=True)
     #: Fewest vectors of a row of X to a lane, where several lanes share a row whose length the kernel does not know.
     min_vectors: int = number(2, "vectors", least=1)
@@ -99,7 +99,7 @@ class Sampled(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
-        """Return the record of SDDMM's kernel for X's rows of ``n_inner`` values; complex, boolean ones are loaded one by one."""
+        """Return SDDMM's kernel for rows of X of ``n_inner`` values; complex and boolean values are loaded one by one."""
         limits = Thresholds.of(device)
         group = 1 if device.lanes_are_loops else 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
         items = vector_items(device, arithmetic.result)
@@ -166,7 +166,7 @@ class SampledByTeams(Sampled):
 
     @classmethod
     def of(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
-        """Return the record of SDDMM's kernel for X's rows of a known length; None for a length that teams of lanes do not take.
+        """Return SDDMM's kernel for rows of X of exactly ``n_inner`` values; None if teams of lanes do not take such rows.
 
         Teams take rows of whole vectors, at most ``max_vectors`` to a lane, of values that can be loaded as vectors.
         """

@@ -140,7 +140,7 @@ class Pattern:
     adjacent: int = 0
 
     def are_alike(self, limits: Thresholds, longest: int) -> bool:
-        """Return whether no row of A exceeds ``longest`` entries or ``max_alike_by_mean`` mean rows; False if unknown."""
+        """Return whether no row of A exceeds ``longest`` entries or ``max_alike_by_mean`` times the mean; False if unknown."""
         if self.longest is None:
             return False
         return self.longest <= min(longest, limits.max_alike_by_mean * self.nnz / max(self.n_rows, 1))

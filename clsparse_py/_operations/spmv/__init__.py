@@ -296,7 +296,7 @@ def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
 
 
 def _multiply_masked_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, complement: bool) -> Any:
-    """Return ``A @ x`` in a mask's (or its complement's) rows; others keep ``out``, or are the semiring's identity without it."""
+    """Return ``A @ x`` in a mask's (or its complement's) rows; others keep ``out``'s value, or without it have the identity."""
     # The module of products of masked rows is imported at the first call, as few processes need it.
     from clsparse_py._operations.spmv.masked import enqueue_masked_rows, prepare_row_mask
 

@@ -148,7 +148,7 @@ class Builder:
         lanes = record.lanes
 
         def cut(built: Streamed) -> _Parts | None:
-            """Return A's parts for the kernel as built; None if the driver's work-group is too small for A's longest row."""
+            """Return A's parts for the kernel as built; None if the driver's largest group is too small for A's longest row."""
             is_allowed = built.lanes == lanes and 2 * longest_rest < built.capacity
             return inspected.cut(built.capacity - longest_rest, 0, longest_rest) if is_allowed else None
 
@@ -222,7 +222,7 @@ class Builder:
         self.upgrade = Upgrade("columns in 16 bits", self.limits.narrow_after, self.expected, make)
 
     def _allocate_sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
-        """Return an array for a sum of each part of A: scratch memory if a later launch reads it (``is_read``), else its own."""
+        """Return an array for a sum of each part of A: scratch memory if a later launch reads it (``is_read``), or an array."""
         if is_read:
             return recorder.scratch(n_parts, self.arithmetic.result)
         return allocate(self.queue, "sums of parts", n_parts, self.arithmetic.result)

@@ -40,7 +40,7 @@ BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked", "narrow"
 #: Names of the SpMV kernels that divide A's entries evenly by themselves, in the order of `BalancedName`.
 BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
 #: Names of all SpMV kernels. To a row, "serial" takes one work-item, "subvectorX" X of them, "vector" a work-group, and
-#: "vector_long" one or, if the row is long, several work-groups; the others divide A's entries evenly.
+#: "vector_long" one or, if the row is long, several work-groups; the others divide A's entries evenly by themselves.
 KernelName = Literal[
     "serial", "subvector2", "subvector4", "subvector8", "subvector16", "subvector32", "subvector64", "subvector128", "vector",
     "vector_long", BalancedName,

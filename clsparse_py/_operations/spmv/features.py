@@ -136,7 +136,7 @@ def inspect(
 ) -> Features:
     """Return a matrix's features (sizes, row lengths, spread of columns), found on the device by one or two launches and a read.
 
-    They are not looked for, and 0, on a device with plain kernels, which needs none.
+    On a device with plain kernels, which need no features, only the sizes are given; all else is 0.
 
     Parameters
     ----------

@@ -234,7 +234,7 @@ class Adaptive(_Staging):
         return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     def with_room(self, longest_rest: int) -> Adaptive:
-        """Return these parameters, "staged" parts as "rests" if the longest rest of a part's last row is above capacity / 8."""
+        """Return these parameters; "staged" becomes "rests" if a row may reach beyond its part by over 1/8 of the capacity."""
         return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
 
     @property
@@ -316,7 +316,7 @@ class Streamed(_Staging):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: items, lanes, rows at once, if columns have 16 bits, if lanes use local memory."""
+        """Return the template's arguments: items, lanes, rows at once, if columns have 16 bits, lanes need local memory, type."""
         own_arguments = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 

@@ -84,9 +84,10 @@ class BucketFinish(Moving):
 
 
 def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
-    """Return whether to transpose by buckets, not by a counting sort: on CPUs, if A is large and a sample's columns scattered.
+    """Return whether to transpose by buckets, not by a counting sort: on CPUs of few cores, if A is large and scattered.
 
-    The first answer for a structure waits for the sample.
+    A is scattered if few of a sample's entries follow shortly after an entry in a nearby column. The first answer for a structure
+    waits for the sample.
     """
     device, n, limits = chain.device, A.nnz, Thresholds.of(chain.device)
     large = n * (A.indices.dtype.itemsize + value_bytes) >= limits.min_bucket_bytes and A.shape[1] >= limits.min_bucket_columns

@@ -83,7 +83,7 @@ class BucketStarts(_OfDigits):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `_OfDigits`, a work-group's number of buckets, a bucket's of segments."""
+        """Return the template's arguments: those of `_OfDigits`, buckets to a work-group, segments of a bucket's counts."""
         return {**super().arguments(), "columns": self.columns, "segments": self.work_group // self.columns}
 
 
@@ -154,7 +154,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def skips(self) -> bool:
-        """Whether a bucket kernel's idle work-groups return before barriers: on GPUs with PTX alone, as it is unsafe on CPUs."""
+        """Whether a bucket kernel's idle work-groups return before barriers: only on GPUs with PTX; it is unsafe elsewhere."""
         return self.portability.match == "ptx"
 
     @property
@@ -170,7 +170,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def record(self) -> bool:
-        """Whether an entry's word (column and row) and value are packed into 64 bits, as neither is above 4 bytes."""
+        """Whether an entry's word (column and row) and value are packed into 64 bits: if neither is above 4 bytes."""
         return self._sizes[0] == 4 and self._sizes[2] <= 4
 
     @property
