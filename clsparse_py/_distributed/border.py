@@ -27,11 +27,12 @@ __all__ = ["Border", "copy_positions"]
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The thresholds of products of matrices over ranks."""
+    """The thresholds of products of matrices over ranks with vectors."""
 
     operation = "distributed"
 
-    #: Least share of rows with entries in other ranks' columns at which all rows are multiplied, and all of y is written.
+    #: Least share of a rank's rows with entries in other ranks' columns at which a product computes all of the rank's rows; below
+    #: this share it computes only the rows with such entries.
     min_whole_share: float = number(0.5, "share of rows", most=1)
 
 
@@ -42,13 +43,13 @@ def copy_positions(queue: cl.CommandQueue, subject: str, positions: np.ndarray[A
 
 
 def _add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None) -> None:
-    """Enqueue ``out += alpha * A @ x`` on the queue of x and out."""
+    """Enqueue ``out += alpha * A @ x`` on the queue of x and out; alpha None is 1."""
     if A.nnz:
         (spmv if x.ndim == 1 else spmm)(A, x, alpha=alpha, beta=True, out=out)
 
 
 class Border:
-    """The border of a matrix: its rows that have entries. Products with matrices of one structure compute these rows alone.
+    """The border of a matrix: its rows that have entries. Products compute these rows alone if they are few, else all rows.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Border:
 
     @door()
     def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None = None) -> None:
-        """Enqueue ``out += alpha * A @ x`` for a matrix A of the border's structure, by its rows with entries.
+        """Enqueue ``out += alpha * A @ x`` for a matrix A of the border's structure, over rows with entries if few, else all rows.
 
         The commands are on the queue of x and out; out is contiguous.
         """
@@ -86,7 +87,7 @@ class Border:
         chain.finish(out)
 
     def _locate_entries(self, A: csr_array, columns: int) -> cl_array.Array:
-        """Return the flat positions of A's rows that have entries, in a result of ``columns`` columns; cached."""
+        """Return the flat positions, in a result of ``columns`` columns, of the entries in the border's rows; a cached array."""
         if columns not in self._places:
             positions = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)
             self._places[columns] = copy_positions(A.queue, "rows of the border", positions)

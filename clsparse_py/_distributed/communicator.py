@@ -125,7 +125,7 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
-        """Send an object to each rank, and return the objects received from all ranks, in the order of ranks.
+        """Send ``objects[rank]`` to each rank, and return the list of the objects received from all ranks, in the order of ranks.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
-        """Return the arrays of all ranks, stacked in the order of ranks; the call's note has the arrays' dtype and shape."""
+        """Return the arrays of all ranks, stacked in the order of ranks; ``note`` (call, dtype, shape) is to be equal on all."""
 
     def stacked(self, values: np.ndarray[Any, Any], note: str = "stacked") -> np.ndarray[Any, Any]:
         """Return the arrays of all ranks, stacked in the order of ranks.
@@ -165,7 +165,7 @@ class Communicator(abc.ABC):
     def exchange(
         self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
     ) -> Exchange:
-        """Return the exchange of buffers with neighbouring ranks, which may be started many times. Not collective.
+        """Return an `Exchange` of buffers with neighbouring ranks, to be started any number of times. Not collective.
 
         The note names the content of the buffers; a neighbour whose note differs is an error.
         """
@@ -189,7 +189,7 @@ class Communicator(abc.ABC):
         return self.alltoall([value if self.rank == root else None] * self.size, f"broadcast from rank {root}")[root]
 
     def scatter(self, values: Sequence[Any] | None, root: int = 0) -> Any:
-        """Return this rank's object of the sequence ``values`` that the rank ``root`` gives, with an object for each rank."""
+        """Return this rank's entry of the sequence ``values`` that the rank ``root`` gives, which has an entry for each rank."""
         objects = values if self.rank == root and values is not None else [None] * self.size
         return self.alltoall(objects, f"scatter from rank {root}")[root]
 
@@ -247,7 +247,7 @@ class Communicator(abc.ABC):
 
     @contextmanager
     def agreeing(self, **facts: Any) -> Iterator[dict[str, Any]]:
-        """Make an exception in the ``with`` block of one rank an error on all ranks, which may go on after the error.
+        """Make an exception in one rank's ``with`` block, or facts that differ between ranks, an error on all; ranks may go on.
 
         `agree` follows the block. The block adds facts, which all ranks must have alike, to the dict.
         """
@@ -283,7 +283,7 @@ class Communicator(abc.ABC):
 
 
 def mark_as_agreed(error: Exception) -> Exception:
-    """Return an error marked as raised by all ranks, by some as a `RankError`, so that the ranks count as still in step."""
+    """Mark an error as raised by all ranks (by some perhaps as a `RankError`), which so count as in step, and return it."""
     setattr(error, _AGREED, True)
     return error
 

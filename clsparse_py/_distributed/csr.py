@@ -141,7 +141,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         columns: Division | None = None,
         queue: cl.CommandQueue | None = None,
     ) -> Self:
-        """Divide a matrix that one rank has whole among all ranks, and return the matrix over ranks.
+        """Divide the matrix S, which only the rank ``root`` has, among all ranks, and return the matrix over ranks.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @override
     def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> DividedProblem:
-        """Return the system of equations ``A x = b`` over ranks, for a solver of `clsparse_py.linalg`."""
+        """Return the system ``A x = b`` over ranks for a solver, with guess x0, preconditioner M and the options of ``read()``."""
         return DividedProblem(self, b, x0, M, read)
 
     @override
@@ -260,11 +260,11 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def around(
         self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
     ) -> tuple[Callable[[], object], ...]:
-        """Return two functions: one sends entries of x to other ranks, the other adds the product with received entries to y."""
+        """Return two functions: one starts sending entries of x, the other adds the remote part's product with received ones to y."""
         fetching, border = self.halo.get_fetch(x), self._get_border()
 
         def end() -> None:
-            """Add the product of this rank's remote part with the entries of x received from other ranks to y."""
+            """Wait for other ranks' entries of x, and add to y the product of this rank's remote part with these, times alpha."""
             # The remote part's product runs on the solver's queue, as the solver's passes over vectors wait for no events.
             border.add(self.remote, fetching.finish().with_queue(queue), y, alpha)
 
@@ -303,7 +303,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @collective
     def __matmul__(self, other: Any) -> Any:
-        """Return ``A @ x``, ``A @ X`` or ``A @ B``.
+        """Return the product with a vector, ``A @ x``, a dense matrix, ``A @ X``, or a matrix over the same ranks, ``A @ B``.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return multiply(self, other, self.columns, self.rows, self._multiply_own)
 
     def _multiply_own(self, x: cl_array.Array) -> cl_array.Array:
-        """Return this rank's entries of ``A @ x``: the local product runs while the halo is exchanged."""
+        """Return this rank's entries of ``A @ x``: the local part is multiplied while other ranks' entries of x are under way."""
         if self.halo.silent:
             return self.local @ x
         fetching = self.halo.get_fetch(x)
@@ -343,7 +343,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return self._border
 
     def _multiply_transposed(self, x: cl_array.Array) -> cl_array.Array:
-        """Return this rank's entries of ``A.T @ x``; sums for other ranks' columns are sent to their ranks."""
+        """Return this rank's entries of ``A.T @ x``: sums for other ranks' columns are sent there, received sums are added."""
         if self.halo.silent:
             return self.local.T @ x
         sums = self.remote.T @ x
@@ -355,7 +355,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return y
 
     def __rmatmul__(self, other: Any) -> Any:
-        """Return ``x @ A``, by the transposed matrix: of a `vector`, or of NumPy's whole of one or two dimensions."""
+        """Return ``x @ A``, by the transposed matrix: x is a `vector` of one dimension, or a whole NumPy array of one or two.
+
+        NotImplemented for a `vector` of two dimensions and for a sparse matrix.
+        """
         if (isinstance(other, vector) and other.ndim == 2) or scipy.sparse.issparse(other) or isinstance(other, SparseArray):
             return NotImplemented
         product = self.T @ (other.T if getattr(other, "ndim", 1) == 2 else other)
@@ -365,7 +368,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @override
     def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Self:
-        """Return the matrix with the parts that two functions make of the local and the remote part; the halo stays."""
+        """Return the matrix over ranks with the parts ``of_local(local)`` and ``of_others(remote)``, divided as this one."""
         matrix = object.__new__(type(self))
         matrix._set_parts(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
         matrix.history = self.history
@@ -374,7 +377,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return matrix
 
     def _map_values(self, step: str, apply: Callable[[device_array], Any]) -> Self:
-        """Return the matrix whose parts ``apply`` makes of this one's; ``step`` ends its history, a text that ranks compare."""
+        """Return the matrix with ``apply`` applied to both parts; ``step`` begins its history, a text that ranks compare."""
         matrix = self.mapped(apply, apply)
         matrix.history = extend_history(step, self)
         return matrix
@@ -387,7 +390,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @collective
     def _combine(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
-        """Return the sum or difference of this matrix and another matrix over ranks."""
+        """Return ``apply`` (the sum or difference) of this matrix and another over ranks; for other operands NotImplemented."""
         return (
             combine_entries(self, _convert_to_csr(other), apply) if isinstance(other, csr_array | Transposed) else NotImplemented
         )
@@ -411,7 +414,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return self._map_values("conj", lambda part: part.conj())
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
-        """Return the matrix with values of a dtype; the matrix itself if it has the dtype and not ``copy``. Not collective."""
+        """Return the matrix with values of a dtype; itself if it has the dtype and ``copy`` is false. Not collective."""
         if self.dtype == dtype and not copy:
             return self
         return self._map_values(f"astype {np.dtype(dtype)}", lambda part: part.astype(dtype, copy=copy))
@@ -422,11 +425,11 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @property
     def T(self) -> Transposed:  # noqa: N802 - SciPy's name for it
-        """The transposed matrix, a view; its products send sums to the ranks of their rows."""
+        """The transposed matrix, a view of the same arrays; its products send sums to the ranks that own the result's entries."""
         return Transposed(self)
 
     def transpose(self) -> Transposed:
-        """Return the transposed matrix, as `T`."""
+        """Return the transposed matrix, a view of the same arrays, as `T` does."""
         return self.T
 
     @collective
@@ -450,7 +453,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @collective
     def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
-        """Return a norm of the matrix, as `scipy.sparse.linalg.norm`.
+        """Return the Frobenius, 1- or infinity norm of the matrix, as `scipy.sparse.linalg.norm`.
 
         Parameters
         ----------
@@ -480,7 +483,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     # ---- copies on the host
 
     def own_rows(self) -> Any:
-        """Return this rank's rows of the matrix as a `scipy.sparse.csr_array` with all columns, sorted. Not collective."""
+        """Return this rank's rows as a `scipy.sparse.csr_array` with all columns, which ascend in each row. Not collective."""
         part = self.columns.part(self.comm.rank)
         return join(Parts(self.local.get(), self.remote.get(), self.halo.columns), part.start, self.shape[1])
 
@@ -506,7 +509,7 @@ def _convert_to_scipy(S: Any) -> Any:
 
 
 def _read_division(division: Any, rows: Any, size: int) -> Division:
-    """Return the division of a matrix's rows by a user's argument ``division``."""
+    """Return the division of a matrix's rows that a user says: equal shares of "entries" or "rows", or boundaries."""
     if isinstance(division, str):
         if division not in ("entries", "rows"):
             raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')
@@ -516,7 +519,7 @@ def _read_division(division: Any, rows: Any, size: int) -> Division:
 
 
 def _agree_on_rows(comm: Communicator, m: int, rows: tuple[int, int] | Division | None) -> Division:
-    """Return the division of all rows, from the m rows and the range of rows of each rank; errors are the same on all ranks."""
+    """Return the division of all rows from each rank's number of rows, m, and its ``rows``: a range, a division or None."""
     if isinstance(rows, Division):
         lengths = comm.allgather((rows, m))
         for rank, (division, length) in enumerate(lengths):

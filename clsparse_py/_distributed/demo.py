@@ -24,7 +24,7 @@ __all__ = ["Shown", "grid_rows", "main", "measure"]
 
 
 def grid_rows(n: int, begin: int, end: int) -> Any:
-    """Return the rows from ``begin`` to ``end`` of the 7-point matrix of a grid of n * n * n points, with all columns."""
+    """Return rows ``begin`` to ``end - 1`` of the 7-point Laplacian of an n * n * n grid, with all columns, as a CSR array."""
     rows = np.arange(begin, end)
     point = np.stack([rows, rows // n, rows // (n * n)]) % n
     steps = np.array([[-n * n, -n, -1, 0, 1, n, n * n]])
@@ -61,7 +61,7 @@ class Shown(NamedTuple):
 
 
 def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Shown:
-    """Return this rank's row of the demo's table: the size of its share of the matrix, and the time and error of products."""
+    """Return this rank's row of the demo's table: the sizes of its share, the mean seconds of a product, the largest error."""
     part = division.part(comm.rank)
     S = grid_rows(n, part.start, part.stop)
     A = csr_array(S, comm, rows=division)
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_by_mpi(n: int, repeats: int) -> int:
-    """Run the demo of a product over the ranks of MPI, and return the exit code."""
+    """Run the demo over the ranks of MPI, print its table on rank 0, and return the exit code: there 1 if a product is wrong."""
     comm = world()
     try:
         shown = comm.gather(measure(comm, n, by_rows(n**3, comm.size), repeats))

@@ -130,7 +130,7 @@ def by_entries(indptr: npt.ArrayLike, size: int) -> Division:
 
 
 def by_graph(S: Any, size: int) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Division]:
-    """Return an order of a matrix's rows and their division by the graph partitioner METIS: equal entries a rank, small halos.
+    """Return an order of a matrix's rows and their division by the partitioner METIS: nearly equal entries a rank, small halos.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def by_boundaries(boundaries: npt.ArrayLike, n: int, size: int) -> Division:
 
 
 def join_shares(shares: list[tuple[int, int]]) -> Division:
-    """Return the division of rows that is made of a share (begin, end) from each rank.
+    """Return the division of rows made of the ranks' ranges (begin, end), given in the order of ranks.
 
     Raises
     ------

@@ -24,7 +24,7 @@ __all__ = ["Halo"]
 
 #: The type of ranges of entries, by the rank that sends or receives the entries.
 _Ranges = dict[int, slice]
-#: Most exchanges of messages whose buffers a rank's halo caches: one exchange for each dtype and number of columns.
+#: Most exchanges of messages that a halo caches with their buffers: one for each direction, dtype, column count and strides.
 _MAX_EXCHANGES = 16
 
 _Cached = TypeVar("_Cached")
@@ -79,7 +79,7 @@ class Halo:
         return self._get_cached(key, lambda: Fetch(self._comm, self._queue, self, x))
 
     def fetch(self, x: cl_array.Array) -> cl_array.Array:
-        """Return the entries of x that this rank needs of other ranks, in a buffer that later calls overwrite."""
+        """Exchange entries of x, and return other ranks' that this rank needs, in a device buffer that later calls overwrite."""
         fetching = self.get_fetch(x)
         fetching.start(x)
         return fetching.finish()
@@ -90,7 +90,7 @@ class Halo:
         return self._get_cached(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
 
     def _get_cached(self, key: Hashable, make: Callable[[], _Cached]) -> _Cached:
-        """Return the exchange of messages cached under a key, made by ``make`` if missing; the oldest one may be dropped."""
+        """Return the exchange of messages cached under a key, made by ``make`` if missing; a full cache then drops the oldest."""
         cached: _Cached | None = self._exchanges.get(key)
         if cached is None:
             if len(self._exchanges) == _MAX_EXCHANGES:
@@ -99,7 +99,7 @@ class Halo:
         return cached
 
     def add(self, received: cl_array.Array, y: cl_array.Array) -> None:
-        """Enqueue the addition of sums received from other ranks, in their order, to this rank's y, by a matrix of ones."""
+        """Enqueue the addition of sums received from other ranks, in the order of ranks, to this rank's y."""
         n = self.sent.size
         if n:
             if self._adding is None:
@@ -111,7 +111,7 @@ class Halo:
 
 
 def _split_ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
-    """Return consecutive ranges of entries by rank, of the lengths given for the ranks; empty ranges are left out."""
+    """Return by rank the consecutive ranges of entries whose lengths are given in the order of ranks; empty ones are left out."""
     ends = np.cumsum(lengths)
     return {rank: slice(int(end - n), int(end)) for rank, (n, end) in enumerate(zip(lengths, ends, strict=True)) if n}
 
@@ -159,7 +159,7 @@ class _Staged:
         self._arrival_event: cl.Event | None = None
 
     def _begin(self, operand: cl_array.Array) -> Chain:
-        """Return a chain of commands on the operand's queue, for kernels that run before the operand is copied to the host."""
+        """Move the exchange to the operand's queue, and return a chain there for kernels that run before the copy to the host."""
         if operand.queue is not None and operand.queue is not self._queue:
             self._queue.finish()  # earlier commands there may still read the received entries
             self._queue = operand.queue
@@ -167,7 +167,7 @@ class _Staged:
         return Chain(self._queue, operand)
 
     def _send(self, chain: Chain, leaving: cl_array.Array | None) -> None:
-        """Enqueue the copy of values for other ranks to the host, on a second queue, behind the commands of the main queue."""
+        """Enqueue the copy of ``leaving``, if any, to the host on a second queue, after the main queue's commands so far."""
         if chain.events:
             self._earlier_events = chain.events[-1:]
         else:

@@ -61,7 +61,7 @@ class Hub:
             self.changed.notify_all()
 
     def begin_again(self, rank: int, seconds: float) -> None:
-        """Wait, after a failure, until all ranks know of the failure; then the ranks begin a new task."""
+        """Wait, after a failure, until all ranks know of it and begin a new task; RankError if one ends or ``seconds`` pass."""
         with self.changed:
             self.back.add(rank)
             if len(self.back) == self.size:
@@ -82,7 +82,7 @@ class Hub:
             self.changed.notify_all()
 
     def wait(self, rank: int, other: int, is_ready: Callable[[], bool], seconds: float) -> None:
-        """Let a rank wait, with the hub's lock held, for a condition that the rank ``other`` brings about.
+        """Let a rank wait at most ``seconds`` for a condition that the rank ``other`` brings about; the caller holds the lock.
 
         Raises
         ------
@@ -140,13 +140,13 @@ class ThreadCommunicator(Communicator):
         self._round, self._is_lost = 0, False
 
     def require_step(self) -> None:
-        """Begin a new task together with all other ranks if this rank was told of a failure."""
+        """Begin a new task together with all other ranks if this rank failed or was told of a failure; else do nothing."""
         if self._is_lost:
             self._hub.begin_again(self.rank, self.time_limit)
             self.begin()
 
     def wait(self, other: int, is_ready: Callable[[], bool]) -> None:
-        """Wait, with the hub's lock held, for a condition that the rank ``other`` brings about; all ranks learn of an error."""
+        """Wait for a condition that the rank ``other`` brings about; tell all ranks of an error. The caller holds the lock."""
         try:
             self._hub.wait(self.rank, other, is_ready, self.time_limit)
         except (RankError, TimeoutError) as error:

@@ -129,7 +129,7 @@ def _read_head(path: Path) -> _Head:
 
 
 def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int]:
-    """Return the entries of the lines that begin in a rank's part of a file of ``size`` equal parts, and the number of lines.
+    """Return the entries in the lines that begin in one of ``size`` equal parts of a file, as a SciPy array, and how many lines.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int
     with path.open("rb") as file:
 
         def find_first_line(share: int) -> int:
-            """Return the byte offset of the first line of the file that begins at or behind the beginning of a share."""
+            """Return the byte offset of the first line of the file that begins at or after the beginning of a share."""
             offset = head.begin + (head.end - head.begin) * share // size
             if offset > head.begin:
                 file.seek(offset - 1)
@@ -161,7 +161,7 @@ def _read_slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int
 
 
 def _balance(comm: Communicator, rows: Division, own_rows: Any) -> tuple[Division, Any]:
-    """Divide rows into shares of nearly equal numbers of entries, send rows, and return the division and this rank's rows."""
+    """Divide rows into shares of nearly equal entries, send rows to their ranks, and return the division and this rank's rows."""
     entries_before = np.concatenate([[0], np.cumsum(comm.allgather(own_rows.nnz))])
     targets = int(entries_before[-1]) * np.arange(1, comm.size) / comm.size
     begins = entries_before[comm.rank] + own_rows.indptr.astype(np.int64)

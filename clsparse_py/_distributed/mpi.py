@@ -31,7 +31,7 @@ _NOTICE = 2
 _EXCHANGE = 3
 #: Number of MPI tags that exchanges of buffers use; MPI promises 32,768 tags in all.
 _TAGS = 1 << 14
-#: Bytes of a collective call's first message: eight of the checksum of the call's note (a text), then the rank's first bytes.
+#: Bytes of a collective call's first message: 8 of a checksum of the call's note (a text), the others of the rank's values.
 _LENGTH = 256
 
 
@@ -57,7 +57,8 @@ class _Patience:
     grace: float = 1.0
 
 
-#: The waiting of a rank for MPI messages: tests before it yields its core and before it sleeps, seconds of a sleep and of grace.
+#: How a rank waits for MPI messages: the numbers of tests before it yields its core and before it sleeps, the seconds of a sleep,
+#: and the seconds that it still waits for messages after a rank has ended.
 _PATIENCE = _Patience()
 
 
@@ -72,8 +73,8 @@ def _import_mpi() -> Any:
         raise ImportError(f"mpi4py finds no MPI ({str(error).splitlines()[0]}): {advice}", name="mpi4py") from error
 
 
-#: Environment variables by which launchers tell a process the size of its world: by name, a variable that stands beside it, and
-#: the launcher. Slurm sets its size in an allocation, too, whose processes are no step and have no SLURM_PROCID.
+#: Environment variables by which launchers say the number of MPI processes: for each the variable of the process's rank, without
+#: which the number is ignored (Slurm sets it also for processes that srun did not start), and the launcher's name.
 _WORLD_SIZES = {
     "PMI_SIZE": ("PMI_RANK", "MPICH or Intel MPI"),
     "OMPI_COMM_WORLD_SIZE": ("OMPI_COMM_WORLD_RANK", "Open MPI"),
@@ -82,7 +83,7 @@ _WORLD_SIZES = {
 
 
 def _require_size(size: int, library: str, expect: int | None) -> None:
-    """Raise a RuntimeError if MPI's world, of a library, has another size than the launcher says, or than the caller expects."""
+    """Raise a RuntimeError if MPI's world has another size than ``expect`` or, if None, than all launchers' variables say."""
     if expect is not None:
         said = {f"expect={expect}": int(expect) == size}
     else:
@@ -226,7 +227,7 @@ class MpiCommunicator(Communicator):
             time.sleep(0 if tests < _PATIENCE.yields else _PATIENCE.sleep)
 
     def require_step(self) -> None:
-        """Renew the MPI communicators, with all ranks, if a rank has failed: no call meets messages of earlier calls then.
+        """Renew the MPI communicators with all ranks if a rank has failed, so that no call meets messages of earlier calls.
 
         Raises
         ------

@@ -66,7 +66,7 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
 
 
 def _check_finest(A: csr_array) -> csr_array:
-    """Return the user's matrix over ranks, checked to be square, in canonical format and of a floating dtype."""
+    """Return the user's matrix over ranks, checked to be square, and brought to canonical format and a floating dtype."""
     require_square(A)
     if A.dtype.kind not in "fc":
         A = A.astype(np.float64)
@@ -126,7 +126,7 @@ class _Coarsening:
 
 
 def _coarsen(level: Level, number: int, options: Options) -> _Coarsening | None:
-    """Return the `_Coarsening` (tentative prolongator) from a level to the next over ranks; None if the next is no smaller."""
+    """Return the `_Coarsening` (tentative prolongator) from a level to the next; None if that is empty or no smaller."""
     A = level.A
     comm, queue = A.comm, A.queue
     groups = _aggregate_own_nodes(level, options.at_level("strength", number))
@@ -206,7 +206,7 @@ class Hierarchy(Distributed, MultilevelSolver):
 
     @override
     def refresh(self, values: Any) -> None:
-        """Set the hierarchy anew for other values of A: aggregates and tentative prolongators are kept, products made again.
+        """Set up the hierarchy again for new values of A: aggregates and tentative prolongators stay, products are recomputed.
 
         Parameters
         ----------
@@ -284,7 +284,7 @@ def _check_values(A: csr_array, values: Any) -> csr_array:
 
 
 class Cycle(DividedOperator, Preconditioner):
-    """The operator of one multigrid cycle over ranks, which begins with x = 0: ``M`` of the solvers, or a factor of a vector."""
+    """The operator of one multigrid cycle over ranks, which begins with x = 0: for ``M`` of the solvers, or for ``cycle @ b``."""
 
     def __init__(self, hierarchy: Hierarchy, kind: str) -> None:
         A = hierarchy.levels[0].A

@@ -42,13 +42,13 @@ def list_default_devices() -> list[cl.Device]:
 
 
 def assign_place(number: int, count: int) -> Place:
-    """Return the context and queue of one of a host's ranks, which take the host's devices in turns or share its CPU's cores."""
+    """Return the context and queue of rank ``number`` of a host's ``count``, which take its devices in turns or share its CPU."""
     device = assign_devices(list_default_devices(), count)[number]
     return make_places([default_queue() if device == choose_device() else device])[0]
 
 
 def assign_devices(available: Sequence[cl.Device], count: int) -> list[cl.Device]:
-    """Return a device for each of ``count`` ranks: the available devices in turns, or sub-devices of a single device."""
+    """Return a device for each of ``count`` ranks: the available devices in turns, or `split_device` of a single one."""
     return (
         split_device(available[0], count)
         if len(available) == 1
@@ -57,7 +57,7 @@ def assign_devices(available: Sequence[cl.Device], count: int) -> list[cl.Device
 
 
 def split_device(device: cl.Device, count: int) -> list[cl.Device]:
-    """Return ``count`` sub-devices with equal shares of a CPU's cores; of a device that is not divided, itself so many times.
+    """Return ``count`` sub-devices with equal shares of a CPU's cores; of a GPU or a CPU of one core the device ``count`` times.
 
     Sub-devices are repeated if the CPU has fewer cores.
     """
@@ -70,7 +70,7 @@ def split_device(device: cl.Device, count: int) -> list[cl.Device]:
 
 
 def make_places(requested: Sequence[Any]) -> list[Place]:
-    """Return a rank's place, a queue with its context, for each requested queue, and for each device with a new queue.
+    """Return a `Place` (queue and context) for each requested queue or device; a device gets a new context and queue.
 
     Raises
     ------

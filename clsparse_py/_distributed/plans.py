@@ -30,7 +30,7 @@ __all__ = ["SpgemmPlan", "TransposePlan", "have_one_structure", "spgemm_plan"]
 
 
 class SpgemmPlan(Distributed, SetOnce):
-    """The product of two structures over ranks, for any values. Made by `spgemm_plan`.
+    """The plan of a product of two matrices over ranks, for any values of their structures. Made by `spgemm_plan`.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class SpgemmPlan(Distributed, SetOnce):
         self._pattern = _replace_values(product, [_gather_values(A.queue, C.data, positions) for positions in self._places])
 
     def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
-        """Return the product of matrices of the planned structures; a rank sends a neighbour the values of B that it needs.
+        """Return the product of matrices of the planned structures; ranks send one another only the values of B that each needs.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class TransposePlan:
 
 
 def _replace_values(A: csr_array, values: list[Any]) -> csr_array:
-    """Return a matrix over ranks of A's structure with new values of the local part and of the remote part."""
+    """Return a matrix over ranks of A's structure with ``values[0]`` in its local part, and ``values[1]`` in its remote part."""
     return A.mapped(lambda part: part.with_values(values[0]), lambda part: part.with_values(values[1]))
 
 
@@ -224,14 +224,14 @@ class _Rearranged:
         self._queue = queue
 
     def _locate(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own_range: slice) -> cl_array.Array:
-        """Return the positions of the values of numbered entries in the array of this rank's own values, then received values."""
+        """Return the positions of numbered entries' values in an array of this rank's own values followed by received values."""
         outside = (numbers < own_range.start) | (numbers >= own_range.stop)
         n_own = own_range.stop - own_range.start
         positions = np.where(outside, n_own + np.searchsorted(self._halo.columns, numbers), numbers - own_range.start)
         return copy_positions(queue, "places of values", positions)
 
     def __call__(self, A: csr_array) -> list[cl_array.Array]:
-        """Return the gathered arrays of values of a matrix of the planned structure."""
+        """Return, for each array of entries' numbers, A's values of these entries; values of other ranks are fetched."""
         values = _concatenate(self._queue, [A.local.data, A.remote.data])
         if not self._halo.silent:
             values = _concatenate(self._queue, [values, self._halo.fetch(values)])
@@ -239,7 +239,7 @@ class _Rearranged:
 
 
 def _concatenate(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_array.Array:
-    """Return the concatenation of device arrays of one dtype; no copy if a single array has entries."""
+    """Return the concatenation of device arrays of one dtype; an array itself, uncopied, if no other array has entries."""
     filled = [array for array in arrays if array.size]
     if len(filled) < 2:
         return filled[0] if filled else arrays[0]

@@ -27,7 +27,7 @@ __all__ = ["combine_entries", "divide_product", "fetch_needed_rows", "join_colum
 
 
 def multiply_matrices(A: csr_array, B: csr_array) -> csr_array:
-    """Return ``A @ B``: the rows of B that a rank's rows refer to are fetched, and one product is made on its device.
+    """Return ``A @ B`` over ranks: a rank fetches the rows of B that its rows of A refer to, and multiplies on its device.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def _check(A: device_array) -> device_array:
 
 
 def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
-    """Return the rows of B that a rank's rows of A refer to, and the halo: other ranks' columns, behind the rank's own."""
+    """Return a rank's rows of B and those fetched for its rows of A, as one matrix, and its halo, other ranks' columns there."""
     own_columns = B.columns.part(A.comm.rank)
     n_own = own_columns.stop - own_columns.start
     # Received rows of B give an entry's column as a place in `columns`, the list of the columns that the sending ranks name.
@@ -106,7 +106,7 @@ def divide_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray
 
 
 def _select_sent_rows(A: csr_array, B: csr_array) -> list[SentRows]:
-    """Return, for each rank, the rows of B that this rank sends there for ``A @ B``: rows that its halo of A names."""
+    """Return, for each rank, the rows of B that this rank sends it for ``A @ B``: rows that the receiver's halo of A names."""
     row_numbers, begin = A.halo.sent, B.columns.part(B.comm.rank).start
     rows = hstack([B.local[row_numbers], B.remote[row_numbers]], format="csr").get()
     parts = (A.halo.targets.get(rank, slice(0, 0)) for rank in range(A.comm.size))
@@ -160,7 +160,7 @@ def _renumber(A: device_array, numbers: np.ndarray[Any, Any], n: int) -> device_
 
 
 def _without_unused(A: device_array, names: np.ndarray[Any, Any]) -> tuple[device_array, np.ndarray[Any, Any]]:
-    """Return a matrix without its empty columns, and the names (numbers over all ranks) of the columns that remain; waits."""
+    """Return a matrix without its empty columns, and the names (numbers over all ranks) of the others; wait for the device."""
     used = np.zeros(names.size, np.bool_)
     used[copy_to_host(A.indices, A.queue)] = True
     if used.all():

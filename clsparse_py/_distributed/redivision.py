@@ -20,10 +20,10 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["move_entries"]
 
-#: Most pairs of divisions of which a communicator keeps the exchange.
+#: Most pairs of divisions (before, after) whose exchange of entries is kept for a communicator; a new one drops the oldest.
 _MAX_PAIRS = 16
 
-#: Exchanges by communicator and by pair of divisions, before and after.
+#: The kept exchanges of entries, by communicator and by the pair of the vector's division before and after.
 _kept: weakref.WeakKeyDictionary[Communicator, dict[tuple[Division, Division], _Redivision]] = weakref.WeakKeyDictionary()
 
 
@@ -42,7 +42,7 @@ class _Redivision:
 
     @door()
     def __call__(self, own: cl_array.Array) -> cl_array.Array:
-        """Return this rank's entries in the new division, of its entries in the old one."""
+        """Return this rank's entries of a vector in the new division; ``own`` are its entries in the old one. Collective."""
         columns, item = own.shape[1:], own.dtype.itemsize
         width = int(np.prod(columns))
         received = self._halo.fetch(own)

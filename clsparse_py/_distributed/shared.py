@@ -45,7 +45,7 @@ def spell(number: Any) -> str:
 
 
 def describe(*operands: Any) -> str:
-    """Return the dtypes, shapes and histories of operands over ranks as text, which is to be the same on all ranks."""
+    """Return the dtypes, shapes and histories of operands over ranks as text, for ranks to compare; others are left out."""
     over_ranks = (operand for operand in operands if isinstance(operand, Distributed))
     return ", ".join(f"{name_of(operand.dtype)} of shape {operand.shape}{operand.history}" for operand in over_ranks)  # type: ignore[attr-defined]
 

@@ -87,7 +87,7 @@ def require_square(A: Any) -> None:
 
 
 def take_own_part(name: str, values: Any, division: Division, comm: Communicator) -> Any:
-    """Return this rank's part of a user's vector, or of several side by side, on the device or as a NumPy array.
+    """Return this rank's part of a user's vector or dense matrix: its rows of a whole NumPy array, else its device array.
 
     Raises
     ------
@@ -219,7 +219,7 @@ class DividedProblem(Problem):
 
     @override
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
-        """Return the functions that enqueue products with A and M, and None, as no one work-group holds the system."""
+        """Return the functions that enqueue products with A and M (None without M), and None for matrices in one work-group."""
         return self._bind_product(self.A), self._bind_preconditioner(), None
 
     def _bind_product(self, A: Any) -> Apply:
@@ -246,7 +246,7 @@ class DividedProblem(Problem):
 
     @door()
     def _bind_local_product(self, A: csr_array) -> Apply:
-        """Return the function that enqueues products of the local part A with vectors; kernels are built now, or refused."""
+        """Return the function that enqueues products of the local part A with vectors; its kernels are built, or fail, now."""
         if A.nnz:
             plan, x = get_spmv_plan(A), allocate(self.queue, "x", 0, self.dtype)
             for alpha in (None, 1):
@@ -279,14 +279,14 @@ class DividedProblem(Problem):
 
     @override
     def as_given(self, x: cl_array.Array) -> Any:
-        """Return the solution x as b was given: as a vector over ranks, this rank's device array, or NumPy's whole."""
+        """Return the solution x in b's form: as a vector over ranks, as this rank's device array, or as a whole NumPy array."""
         if self._given is vector:
             return vector.over(x, self.comm, self.division)
         return x if issubclass(self._given, cl_array.Array) else vector.over(x, self.comm, self.division).allgather()
 
     @override
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
-        """Return the solution for a column of b by SciPy, and info: ranks iterate on whole vectors, and share the products."""
+        """Return this rank's part of SciPy's solution for a column of b, and info: each rank iterates on whole vectors."""
         A = LinearOperator(self.A.shape, lambda x: self._apply_to_whole(self._bind_product(self.A), x), dtype=self.dtype)
         M: Any = self._M
         if not isinstance(M, DividedOperator):
@@ -313,7 +313,7 @@ class DividedProblem(Problem):
 
     @override
     def deliver(self, solutions: list[cl_array.Array]) -> Any:
-        """Return the system's solution as b was given, from this rank's parts of the solutions for b's columns."""
+        """Return the solution in the form in which b was given, from this rank's parts of the solutions for b's columns."""
         # The solution for a single column of b is a vector, as in SciPy.
         single = self.columns == 1
         return self.as_given(solutions[0] if single else side_by_side(self.queue, solutions, self.own, self.dtype))

@@ -101,7 +101,7 @@ class Team:
             threading.Thread(target=_run_rank, args=of_rank, name=f"rank {comm.rank}", daemon=True).start()
 
     def _run_tasks(self, tasks: Sequence[Callable[[ThreadCommunicator], Any]]) -> list[Any]:
-        """Run a task in each rank's thread; return the tasks' results, or raise the first error that is no `RankError`."""
+        """Run a task in each rank's thread; return the results, or raise the first error, a `RankError` only if all are."""
         self._require_outside()
         with self._busy:
             if not self._open:
@@ -135,7 +135,7 @@ class Team:
             )
 
     def each(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
-        """Call a function in each rank's thread, with the rank's communicator before other arguments.
+        """Call a function in each rank's thread, with the rank's communicator as first argument, and return the list of results.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class Team:
         return self._run_tasks([task] * self.size)
 
     def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Call a function of objects over the team's ranks, in each rank's thread, and return the results as one.
+        """Call a function in each rank's thread on its parts of objects over ranks; return one result: over ranks, or rank 0's.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class Team:
         return self._merge_results(results)
 
     def _merge_results(self, results: list[Any]) -> Any:
-        """Return the ranks' results as one: objects over ranks as a `Replicated`, for other results the first rank's."""
+        """Return the ranks' results as one: objects over ranks as a `Replicated`, tuples entry by entry, of others rank 0's."""
         if isinstance(results[0], Distributed):
             return Replicated(self, results)
         if type(results[0]) is tuple:
@@ -189,11 +189,11 @@ class Team:
         return results[0]
 
     def csr_array(self, S: Any, division: Any = "entries", columns: Division | None = None) -> Any:
-        """Return the matrix over the team's ranks of a SciPy matrix; arguments as of `csr_array.scattered`."""
+        """Return a SciPy matrix as a matrix divided among the team's ranks; arguments as of `csr_array.scattered`."""
         return self.run_with(csr_array.scattered, S, division=division, columns=columns)
 
     def vector(self, x: Any, division: Division | None = None) -> Any:
-        """Return the vector over the team's ranks of a NumPy array; by default in equal shares."""
+        """Return a NumPy array as a vector divided among the team's ranks, by default into equal shares."""
         return self.run_with(vector.scattered, np.asarray(x), division=division)
 
     def run_with(self, function: Callable[..., Any], first: Any, *arguments: Any, **named: Any) -> Any:
@@ -250,7 +250,7 @@ def _pick_part(value: Any, rank: int) -> Any:
 
 
 class Replicated:
-    """An object over a team's ranks, for the program: its methods and operators run in the threads of all ranks.
+    """An object over a team's ranks, as the program outside them has it: methods and operators run in the threads of all ranks.
 
     Attributes
     ----------
@@ -285,7 +285,7 @@ class Replicated:
 
 
 def _make_operator(apply: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
-    """Return the method of `Replicated` that applies an operator in the threads of all ranks."""
+    """Return the method of `Replicated` that applies an operator in all ranks' threads; ``reflected`` swaps the operands."""
 
     def applied(self: Replicated, *operands: Any) -> Any:
         """Apply the operator to each rank's own operands, in its thread, and return the result over the ranks."""

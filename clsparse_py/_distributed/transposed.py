@@ -55,7 +55,7 @@ class Transposed(Distributed):
 
     @collective
     def __matmul__(self, other: Any) -> Any:
-        """Return the product of the transposed with an operand, as `csr_array` does."""
+        """Return the product of the transposed with a vector, a dense matrix or a matrix over ranks, as `csr_array` does."""
         if isinstance(other, Distributed) and not isinstance(other, vector):
             return self.tocsr() @ other
         return multiply(self, other, self.columns, self.rows, self.T._multiply_transposed)
@@ -65,7 +65,7 @@ class Transposed(Distributed):
         return self.T.diagonal(-k)
 
     def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
-        """Return a norm of the transposed matrix, as `csr_array.norm` does."""
+        """Return the Frobenius, 1- or infinity norm of the transposed matrix, as `csr_array.norm` does."""
         return self.T.norm({1: np.inf, np.inf: 1}.get(ord, ord))
 
     @collective

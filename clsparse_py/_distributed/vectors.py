@@ -85,14 +85,14 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @classmethod
     def zeros(cls, division: Division, comm: Communicator, dtype: Any = np.float64, columns: int | None = None) -> Self:
-        """Return a vector of zeros over ranks. Not collective."""
+        """Return a vector of zeros over ranks, or ``columns`` vectors side by side. Not collective."""
         n = division.length(comm.rank)
         entries = copy_to_device(comm.queue, "x", np.zeros(n * (1 if columns is None else columns), dtype))
         return cls.over(entries if columns is None else _reshape(entries, (n, columns)), comm, division)
 
     @classmethod
     def scattered(cls, x: Any, comm: Communicator, division: Division | None = None, root: int = 0) -> Self:
-        """Divide an array that one rank has whole among all ranks, and return the vector over ranks.
+        """Divide the array x, which only the rank ``root`` has, among all ranks, and return the vector over ranks.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self
 
     def conj(self) -> Self:
-        """Return the complex conjugate of the vector. Not collective."""
+        """Return the complex conjugate of the vector, which is the vector itself if it is real. Not collective."""
         return self._derive(self.own.conj(), "conj") if self.dtype.kind == "c" else self
 
     def copy(self) -> Self:
@@ -253,7 +253,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @collective
     def _dot_product(self, other: vector, name: str, by_numpy: Callable[[Any, Any], Any]) -> Any:
-        """Return the dot product of two vectors over ranks; a rank's share of integers is computed by NumPy, on the host."""
+        """Return the dot product of two vectors over ranks: of floating numbers on the devices, of others by NumPy."""
         if not isinstance(other, vector):
             raise TypeError(f"{name}: needs a vector over the same ranks, is given {class_of(other)}")
         self._require_alike(other)
@@ -282,7 +282,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @collective
     def norm(self, ord: Any = 2) -> float:  # noqa: A002 - NumPy's name for it
-        """Return a norm of the vector; several columns count as one vector.
+        """Return the 2-, 1- or infinity norm of the vector; several columns count as one vector.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ def _describe_step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool
 
 
 def compute_norm_share(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
-    """Return a rank's share of a norm of a vector over ranks, from its entries; for the Euclidean norm the sum of squares."""
+    """Return a rank's share of a vector's norm: the sum of squares (``ord`` 2) or of sizes (1), or the largest size (inf)."""
     if own.size == 0:
         return np.float64(0)
     flat = _reshape(own, (own.size,))
@@ -341,7 +341,7 @@ def _require_dimensions(values: Any) -> None:
 
 
 def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
-    """Return a rank's entries as a device array; no copy if the entries are one."""
+    """Return a rank's entries as a device array: the entries themselves if they are one, else a copy."""
     values = own if isinstance(own, cl_array.Array) else np.asarray(own)
     _require_dimensions(values)
     if isinstance(values, cl_array.Array):
@@ -366,7 +366,10 @@ def _reshape(values: Any, shape: tuple[int, ...]) -> Any:
 
 
 def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable[[cl_array.Array], cl_array.Array]) -> Any:
-    """Return the product of a matrix over ranks with a dense operand of any kind; ``times`` multiplies this rank's entries."""
+    """Return the product of a matrix over ranks with a `vector`, NumPy or device array; ``times`` multiplies this rank's entries.
+
+    NotImplemented for sparse matrices and numbers.
+    """
     rank, queue = A.comm.rank, A.queue
     if isinstance(other, vector):
         product = vector.over(times(own_entries("x", other, of_x)), A.comm, of_y)
@@ -386,7 +389,7 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
 
 
 def own_entries(name: str, x: vector, division: Division) -> cl_array.Array:
-    """Return this rank's entries of a vector over ranks in a division; entries of another division are moved, by all ranks.
+    """Return this rank's entries of a vector in the given division; if the vector is divided otherwise, all ranks move entries.
 
     Raises
     ------
