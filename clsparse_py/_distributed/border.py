@@ -71,7 +71,7 @@ class Border:
 
     @door()
     def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None = None) -> None:
-        """Enqueue ``out += alpha * A @ x`` for a matrix A of the border's structure, over rows with entries if few, else all rows.
+        """Enqueue ``out += alpha * A @ x`` for A of the border's structure, over its rows with entries if few, else over all.
 
         The commands are on the queue of x and out; out is contiguous.
         """

@@ -236,7 +236,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @override
     def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> DividedProblem:
-        """Return the system ``A x = b`` over ranks for a solver, with guess x0, preconditioner M and the options of ``read()``."""
+        """Return the system ``A x = b`` over ranks for a solver, with guess x0, preconditioner M and the options ``read()``."""
         return DividedProblem(self, b, x0, M, read)
 
     @override
@@ -260,7 +260,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def around(
         self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
     ) -> tuple[Callable[[], object], ...]:
-        """Return two functions: one starts sending entries of x, the other adds the remote part's product with received ones to y."""
+        """Return two functions: one sends entries of x to ranks, the other adds to y the remote part times received entries."""
         fetching, border = self.halo.get_fetch(x), self._get_border()
 
         def end() -> None:

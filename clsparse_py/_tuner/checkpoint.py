@@ -35,7 +35,7 @@ _MANY = 10**30
 
 @dataclass(frozen=True)
 class Observation:
-    """The measurement of a question on one subject.
+    """The measured times of the kernels or methods that may answer a question of the tuner, on a matrix or on a part of it.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Observation:
     overheads: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check all fields, as a file of measurements may hold anything."""
+        """Raise a TypeError or ValueError if a field has a wrong type or value, as a file of measurements may hold anything."""
         named = (self.operation, self.dtype, self.question, self.case, self.family, self.split, self.default, *self.rough)
         if not all(isinstance(entry, str) for entry in named):
             raise TypeError("names and labels must be strings")
@@ -117,7 +117,7 @@ class BusyError(RuntimeError):
 
 @contextlib.contextmanager
 def lock_measurements(path: Path) -> Iterator[None]:
-    """Lock the measurements of a device, so that no other process measures the device at the same time.
+    """Lock the measurements of a device against other processes in a ``with`` block; no effect where files cannot be locked.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Checkpoint:
         self._read(path)
 
     def _read(self, path: Path) -> None:
-        """Read the measurements of earlier runs from a file; damaged lines are left out."""
+        """Read earlier runs' measurements from a file, without damaged lines; bar the kernel on trial when the last run died."""
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -236,7 +236,7 @@ class Checkpoint:
         return kind, tuple(value)
 
     def _write(self, kind: str, value: Any) -> None:
-        """Append a line to the file of measurements: its kind, such as "observation", and its content."""
+        """Append a line to the file of measurements, if one is written: its kind, such as "observation", and its content."""
         if self.path is None or self._complained:
             return
         line = json.dumps({kind: value}, separators=(",", ":")) + "\n"

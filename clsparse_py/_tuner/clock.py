@@ -46,7 +46,7 @@ def profiling_queue(context: cl.Context, device: cl.Device) -> cl.CommandQueue:
 
 
 class Clock:
-    """A clock that times runs on a queue.
+    """A clock that times, in seconds, runs of configurations (kernels or methods) on a command queue.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Clock:
         self.overhead = min(self._time_launch() for _ in range(_TRIES))
 
     def _fill(self) -> cl.Event:
-        """Enqueue the command that fills a buffer, by which the device's clock is checked."""
+        """Enqueue a command that fills a buffer, to check the device and its clock by, and return the command's event."""
         return cl.enqueue_fill_buffer(self.queue, self._buffer, b"\0\0\0\0", 0, _BYTES)
 
     def _time_launch(self) -> float:
@@ -113,7 +113,7 @@ class Clock:
         return time.perf_counter() - begin
 
     def time_runs(self, run: Run, n: int, *, by_host: bool = False) -> list[float]:
-        """Return the seconds of each of ``n`` runs of a configuration, by the host's or the device's clock.
+        """Return the seconds of each of ``n`` runs by the host's or the device's clock; ``n`` times the mean without the latter.
 
         By the host's clock a run lasts from the call to the end of its commands: for runs that wait for the device themselves.
 

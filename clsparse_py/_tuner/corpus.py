@@ -34,7 +34,7 @@ TEST = "test"
 
 #: Number of entries of the chunk of a training matrix that a thread generates at a time.
 _CHUNK = 1 << 21
-#: Bytes of device memory to an entry of a generated matrix: for the matrix, vectors and scratch memory.
+#: Bytes of device memory assumed for each entry of a generated matrix: for the matrix, its vectors and scratch memory.
 _BYTES_AN_ENTRY = 64
 #: Most entries of a generated matrix on a CPU: larger products take too long to measure many of them.
 _LARGEST_ON_CPU = 10**7
@@ -103,7 +103,7 @@ class _Rows:
         return f"m{self.mean:g}-w{self.window:g}-{shape}" + (f"-s{self.skew:g}" if self.skew != 1 else "")
 
     def fits(self, nnz: int) -> bool:
-        """Return whether the recipe makes a matrix of about ``nnz`` entries with neither too few nor too many rows."""
+        """Return whether the recipe makes a matrix of about ``nnz`` entries: not too few or many rows, small if symmetric."""
         if self.symmetric and nnz > TUNER.max_symmetric:
             return False
         return nnz >= 8 * self.mean and nnz / self.mean <= min(max(3 * nnz, TUNER.max_empty_rows), TUNER.max_rows)
@@ -127,7 +127,7 @@ class _Rows:
         width = max(int(n_columns * self.window), 1)
 
         def fill(chunk: int, begin: int, end: int, out: _Array) -> None:
-            """Write the column indices of a chunk of the random matrix's rows."""
+            """Write the column indices of a chunk of the random matrix's rows, ``begin`` to before ``end``, into ``out``."""
             length = lengths[begin:end]
             # The window, a range of columns around the diagonal, is widened for a row with more entries than the window holds.
             wide = np.maximum(length, width)
@@ -168,7 +168,7 @@ class _Grid:
         return f"{self.name}-b{self.unknowns}" + (f"-k{self.kept:g}" if self.kept < 1 else "")
 
     def fits(self, nnz: int) -> bool:
-        """Return whether a matrix of about ``nnz`` entries can be made by the recipe of a grid."""
+        """Return whether ``nnz`` entries are enough for a grid of the recipe: for four nodes with all their neighbours."""
         return nnz >= len(self.offsets) * self.unknowns**2 * 4
 
     def make(self, _rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
@@ -202,7 +202,7 @@ class _Grid:
         indptr = _row_pointer(np.repeat(neighbours * block, block))
 
         def fill(_chunk: int, begin: int, end: int, out: _Array) -> None:
-            """Write the column indices of a chunk of the rows of the grid's matrix."""
+            """Write the column indices of the grid's matrix in the rows ``begin`` to before ``end`` into ``out``."""
             # A chunk may begin and end inside a node: the rows of whole nodes are computed, and the chunk's rows copied.
             first, last = begin // block, -(-end // block)
             is_inside = inside(first, last)
@@ -429,7 +429,7 @@ def _case_of(kind: str, recipe: _Rows | _Grid, number: int, nnz: int) -> Case:
 
 
 def generate(largest: int) -> Iterator[Case]:
-    """Yield the cases of the generated matrices, on which the tuner measures, in the order of measuring.
+    """Yield the cases of the generated matrices of at most ``largest`` entries, to measure on, in the order of measuring.
 
     Every beginning of the order is balanced: a round takes one matrix of every family, all of different sizes, and after as many
     rounds as there are sizes every family was taken in every size once.
@@ -471,7 +471,7 @@ def from_folder(folder: Path) -> list[Case]:
 
 
 def _family_of(path: Path) -> str:
-    """Return the family of a matrix in a file: the letters at the beginning of the file's name."""
+    """Return the family of a matrix in a file: the letters at the beginning of the file's name, or the whole name without any."""
     stem = path.name.split(".")[0]
     letters = "".join(itertools.takewhile(str.isalpha, stem))
     return letters.lower() or stem

@@ -50,7 +50,7 @@ def changes_of(label: str) -> dict[str, float]:
 
 
 def neighbours(label: str, untuned: Mapping[str, float], candidates: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """Iterate over the labels of thresholds one step from a label: one threshold takes its next candidate value.
+    """Iterate over the labels of thresholds one step from a label: one threshold takes its next lower or next higher candidate.
 
     A threshold outside of its candidates stays, as such a number switches something off.
     """
@@ -106,7 +106,7 @@ def _is_step(old_label: str, new_label: str) -> bool:
 
 
 def answer(observations: Sequence[Observation]) -> Answer | None:
-    """Return a tree of one leaf: the descent's thresholds, or the untuned if faster on test matrices; None without matrices.
+    """Return the answer, a tree of one leaf: the descent's thresholds, or the untuned if faster in tests; None without matrices.
 
     The untuned thresholds take its place if they are faster on the matrices kept aside.
     """

@@ -15,21 +15,22 @@ class Tuner(thresholds.Thresholds):
 
     operation = "tuner"
 
-    #: Loss of time that is assumed for a label (a method or kernel) that was not measured.
+    #: Time that is assumed for a label (a method or kernel) that was not measured, relative to the best label's time.
     unknown_loss: float = number(4.0, "times the best")
-    #: Loss of time that is assumed for a label (a method or kernel) whose kernels could not be built or run.
+    #: Time that is assumed for a label (a method or kernel) that could not be built or run, and the most that any label's time
+    #: counts as, relative to the best label's time.
     failed_loss: float = number(32.0, "times the best")
-    #: Least number of cases to train a decision tree on.
+    #: Least number of cases to train a decision tree of more than one leaf on.
     min_cases: int = number(12, "cases", least=1)
-    #: Least saving of a label that takes the place of the untuned rule at a leaf.
+    #: Least share of the time that a label must save to take the place of the untuned rule at a leaf of a tree.
     worth_a_label: float = number(0.005, "share of the time", most=1)
-    #: Least gain of a trained tree that takes the place of the untuned rule.
+    #: Least share of the mean time that a trained tree must save to take the place of the untuned rule.
     worth_a_tree: float = number(0.002, "share of the time", most=1)
     #: Least number of cases, timed before and after a step, for a descent to take the step.
     min_cases_of_step: int = number(3, "cases", least=1)
     #: Least gain of a step of a descent, in geometric mean over the cases whose time the step changes.
     min_gain_of_step: float = number(1.01, "times as fast", least=1)
-    #: Longest time of checking a result for which every configuration is checked; after a longer one only possible winners are.
+    #: Longest check of a result after which the next configuration is checked at once; after a longer check only if it may win.
     quickly_verified: float = number(0.005, "seconds")
     #: Least size of a matrix after whose measurement unused memory is freed at once.
     min_freed: int = number(10**6, "entries")
@@ -41,7 +42,7 @@ class Tuner(thresholds.Thresholds):
     max_rows: int = number(5 * 10**7, "rows")
     #: Most rows of a generated matrix that has more than three rows for each entry, so that most rows are empty.
     max_empty_rows: int = number(2 * 10**6, "rows")
-    #: Longest time of a fill command by which a device's clock counts as standing still.
+    #: Longest time of a fill command, by the device's clock, at which this clock counts as standing still.
     no_time: float = number(1e-7, "seconds")
 
 

@@ -115,7 +115,7 @@ def contents(profile: Profile) -> RenderableType:
 
 
 def _dtypes(able: Sequence[Profile], operation: str) -> list[str]:
-    """Return the dtypes for which profiles, read up to one that serves every dtype, have decision trees of an operation."""
+    """Return the dtypes for which profiles, in order up to one that serves any dtype, have decision trees of an operation."""
     names: dict[str, None] = {}
     questions = {question for profile in able for trees in profile.operations[operation].values() for question in trees}
     for profile in able:

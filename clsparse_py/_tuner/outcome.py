@@ -131,7 +131,7 @@ def _drop_unknown_labels(tunable: Tunable[Any], observation: Observation) -> Obs
 
 
 def _update_default(observation: Observation, untuned: Tree | None) -> Observation:
-    """Return an observation with the default of the present untuned tree, as an earlier version may have measured it."""
+    """Return an observation whose default is the present untuned tree's choice; unchanged without such a tree or its features."""
     if untuned is None or not features_of(untuned) <= observation.features.keys():
         return observation
     return replace(observation, default=leaf_of(untuned, observation.features).label)
@@ -177,13 +177,13 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
     }
 
     def choose_label(observation: Observation, decide: Callable[[Observation], str]) -> str:
-        """Return the kernel or method that ``decide`` picks for a matrix, by the last question or one that its label names."""
+        """Return the label that ``decide`` picks for a matrix; if that is an earlier question, "QUESTION: LABEL" by its pick."""
         label = decide(observation)
         part = parts.get((label, observation.case))
         return label if part is None else f"{label}: {decide(part)}"
 
     def decide_tuned(observation: Observation) -> str:
-        """Return the kernel or method that the tuned decision tree chooses for an observation."""
+        """Return the label for an observation: the choice of the tuned tree or, if that was no better, the untuned default."""
         answer = answers[observation.question]
         return leaf_of(answer.tree, observation.features).label if answer.tuned else observation.default
 
@@ -204,7 +204,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
 
 
 def score_answers(wholes: Sequence[Whole]) -> dict[str, Losses]:
-    """Return the time that all answers together lose, "tuned" and "untuned", on matrices trained on and matrices kept aside."""
+    """Return the losses of time by all answers together, under names such as "tuned train" and "untuned test"."""
     by_key = {case.observation.key: case for case in wholes}
     scores = {}
     for split in (TRAIN, TEST):
@@ -346,7 +346,7 @@ def _versions() -> dict[str, str]:
 
 
 def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]]:
-    """Return a profile's evidence for a decision tree: the best and the default choice's times on the slowest matrices."""
+    """Return a profile's evidence for a decision tree: seconds of the best and the default label where the best takes longest."""
     times: dict[str, dict[str, float]] = {}
     for observation in sorted(observations, key=lambda case: -case.best)[:_EVIDENCE]:
         labels = dict.fromkeys((min(observation.times, key=observation.times.__getitem__), observation.default))

@@ -111,7 +111,7 @@ def plot_overhead(shares: Mapping[str, Sequence[float]], title: str) -> Figure:
 
 
 def plot_bins(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
-    """Plot SpMV's best time without bins (classes of rows) divided by its best time with bins, over the entries of matrices."""
+    """Plot SpMV's best time without bins (classes of rows) divided by that with bins, against the matrix's number of entries."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()
     # Only the largest families of matrices have a colour and a name, as a folder of matrices may have hundreds of families.

@@ -60,7 +60,7 @@ class Progress:
             self._print_best()
 
     def begins(self, operation: str, case: Case, n_done: int, seconds_left: float) -> None:
-        """Show the operation and the matrix that are measured next, and print the fastest choices on the last matrix."""
+        """Show on a terminal the operation and matrix measured next; elsewhere print the fastest kernels on the last matrix."""
         self._print_best()
         self._case = operation, case.name, time.monotonic()
         self._done, self._end = n_done, time.monotonic() + seconds_left
@@ -85,7 +85,7 @@ class Progress:
             self._bar.update(self._task, description=description, completed=self._seconds - seconds_left, left=words)
 
     def skip(self, operation: str, case: Case, why: str) -> None:
-        """Print that an operation is not measured on a matrix, and why: once for all dtypes."""
+        """Print, unless a terminal shows the bar, that an operation is not measured on a matrix, and why: once for all dtypes."""
         if self._bar is None and self._left_out != (operation, case.name):
             self._left_out = operation, case.name
             reason = why.removeprefix(f"{case.name}: ").splitlines() or ["it is not taken"]

@@ -178,7 +178,7 @@ def _overheads(observations: Sequence[Observation]) -> dict[str, list[float]]:
 
 
 def _single_and_binned(wholes: Sequence[Whole]) -> list[tuple[float, float, str]]:
-    """Return for each matrix its entries, SpMV's best time without bins divided by that with bins, and its family."""
+    """Return number of entries, SpMV's best time without bins divided by that with bins, and family of each matrix with both."""
     points = []
     for case in wholes:
         times = case.observation.times

@@ -162,7 +162,7 @@ class _Track:
         self._quickly_verified = True
 
     def enter(self, label: str) -> None:
-        """Build a configuration and measure its first round of runs; if much slower than the best one, it leaves the race."""
+        """Build a configuration and measure its first round; unless it is to be kept, it leaves the race if far slower."""
         self._attempt(label, self._measure_first)
         times = self._race.times
         if label in times and (label in self._keep or times[label] <= _ROUNDS[0].within * min(times.values())):
@@ -249,7 +249,7 @@ def _median_time(rounds: list[list[float]]) -> float:
 
 
 def _relative_error(rounds: list[list[float]]) -> float:
-    """Return a measured time's relative error: twice the median's standard error, or half the distance of the two best rounds."""
+    """Return a time's relative error: twice the median's standard error or half the two best rounds' distance, if larger."""
     best, *further = sorted(rounds, key=statistics.median)
     middle = statistics.median(best)
     deviation = statistics.median(abs(time - middle) for time in best)

@@ -116,7 +116,7 @@ class _Matrices:
         return matrix
 
     def expect(self, case: Case) -> None:
-        """Begin to generate the matrix that is measured next in a thread, unless the device is a CPU."""
+        """Begin to generate the next matrix in a thread, unless the device is a CPU or the next matrix is the last one again."""
         if self._ahead is not None and (self._last is None or self._last[0] != case.name):
             self._coming = case.name, self._ahead.submit(case.make)
 
@@ -226,7 +226,10 @@ class Session:
         return course
 
     def _choose_next(self, courses: list[_Course]) -> tuple[_Course, Case] | None:
-        """Return the operation to measure next, that with the least time for its share, and the next matrix; None if none."""
+        """Return the operation with least time for its share that has a matrix for which time is left, and this matrix.
+
+        None if no operation has one.
+        """
         for course in sorted(courses, key=lambda course: course.behind):
             for case in course.cases:
                 # A matrix is skipped if the last matrix of its size took longer to measure than the time that is left.
@@ -242,7 +245,7 @@ class Session:
         self.progress.skip(course.tunable.operation, case, why)
 
     def _measure_case(self, course: _Course, case: Case, matrix: scipy.sparse.csr_array) -> None:
-        """Measure an operation on a matrix with all dtypes that are tuned."""
+        """Measure an operation on a matrix with all tuned dtypes that are not finished, on a large matrix one; note failures."""
         tunable = course.tunable
         if case.nnz == 0 and matrix.nnz > tunable.largest(self.device):
             self._skip(course, case, course.dtypes, f"{matrix.nnz:,} entries are too many")

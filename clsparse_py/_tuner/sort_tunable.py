@@ -120,7 +120,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
-        """Return the names of segmented sort's shapes (kernel sizes) whose work-groups are not too large for a device."""
+        """Return the names of segmented sort's shapes (kernel sizes) whose work-groups fit a device; the first if none fits."""
         shapes = _SHAPES[device.lanes_are_loops]
         fitting = tuple(str(shape) for shape in shapes if max(shape.work_group, shape.merge_group) <= device.max_work_group)
         return fitting or (str(shapes[0]),)

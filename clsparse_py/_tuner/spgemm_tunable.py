@@ -161,7 +161,7 @@ class SpgemmProblem:
 
 
 def _with_most_work(bins: Bins, work: Work) -> list[int]:
-    """Return the indices of the bins (classes of rows by size) that may have most of SpGEMM's intermediate products."""
+    """Return the indices of the few bins (classes of rows by size) that may have the most intermediate products, in order."""
     products = [
         n * min(bin_.max_products or work.max_products, work.max_products) for bin_, n in zip(bins, work.taken, strict=True)
     ]
@@ -178,7 +178,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     waits = True
     #: Least multiplications of a product to tune with: a smaller one takes the host's time, not the device's.
     min_products: ClassVar[int] = 1 << 15
-    #: Bytes of memory to an intermediate product, in C and workspace, at most.
+    #: Most bytes of device memory that an intermediate product of SpGEMM takes, in C and in workspace together.
     product_bytes: ClassVar[int] = 48
     max_entries = (10**7, 10**6)
     entry_bytes = 16 * product_bytes
@@ -261,7 +261,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
         exhaustive: bool,
     ) -> tuple[str, ...]:
-        """Return the labels of strategies, or of accumulators of a bin, by which a product is computed in different ways."""
+        """Return the accumulators that compute a bin of rows in different ways or, for a whole product, all strategies."""
         if subject.bin is not None:
             return subject.bin_labels
         return super().promising(device, dtype, subject, question, measured, exhaustive)

@@ -73,7 +73,7 @@ _MIN_SHARE = 0.05
 _MAX_CLASSES = 4
 #: Most binning schemes, "single" aside, by which a whole product is measured: those that are expected to be the fastest.
 _SCHEMES_TRIED = 4
-#: Least expected time of a binning scheme that is not measured, in times of the fastest kernel for all rows.
+#: Least expected time, in times of the fastest kernel for all rows, at which a binning scheme other than the best isn't measured.
 _HOPELESS = 2.0
 
 

@@ -42,9 +42,9 @@ _FOREST = 60
 _FOREST_CASES = 3
 #: Weight of the random forest's prediction in the smoothed cost of a kernel or method; the measured cost has the rest.
 _FOREST_SHARE = 2 / 3
-#: Largest cost of a kernel or method when costs are smoothed: the logarithm of its time by the best time.
+#: Largest cost of a kernel or method when costs are smoothed: the logarithm of its time divided by the best time.
 _MOST_LOST = math.log(2.0)
-#: Least cost of an unmeasured kernel or method when costs are smoothed: the logarithm of its time by the best time.
+#: Least cost of an unmeasured kernel or method when costs are smoothed: the logarithm of its time divided by the best time.
 _LEAST_UNKNOWN = math.log(1.3)
 #: Most leaves of a trained decision tree.
 _MOST_LEAVES = 32
@@ -103,7 +103,7 @@ class Answer:
     scores: dict[str, Losses]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the number of leaves and the scores of the answer's tree, as a profile stores them beside the tree."""
+        """Return the number of leaves of the answer's tree, whether it was trained, and its scores, as a profile stores these."""
         scores = {name.replace(" ", "_"): losses.to_json() for name, losses in self.scores.items() if losses.cases}
         return {"leaves": sum(1 for _ in leaves(self.tree)), "tuned": self.tuned, **scores}
 
@@ -120,7 +120,7 @@ def losses(observations: Sequence[Observation], choose: Callable[[Observation], 
 
 
 def _loss(observation: Observation, label: str) -> float:
-    """Return a matrix's time by a kernel or method divided by its best time, at most the loss of one that failed."""
+    """Return a label's time divided by the best time: at most `failed_loss`, as if it failed; unmeasured `unknown_loss`."""
     if label in observation.failed:
         return TUNER.failed_loss
     seconds = observation.times.get(label)
