@@ -187,7 +187,7 @@ class Checkpoint:
         self._read(path)
 
     def _read(self, path: Path) -> None:
-        """Read earlier runs' measurements from a file, without damaged lines; bar the kernel on trial when the last run died."""
+        """Read earlier measurements from a file, except damaged lines; note as fatal a kernel that the last run died of."""
         try:
             content = path.read_bytes()
         except FileNotFoundError:

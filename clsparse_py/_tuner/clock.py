@@ -113,7 +113,7 @@ class Clock:
         return time.perf_counter() - begin
 
     def time_runs(self, run: Run, n: int, *, by_host: bool = False) -> list[float]:
-        """Return the seconds of each of ``n`` runs by the host's or the device's clock; ``n`` times the mean without the latter.
+        """Return the seconds of ``n`` runs by the host's or the device's clock; if the latter is no use, ``n`` times the mean.
 
         By the host's clock a run lasts from the call to the end of its commands: for runs that wait for the device themselves.
 

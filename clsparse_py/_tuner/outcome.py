@@ -177,7 +177,7 @@ def join_answers(observations: Sequence[Observation], answers: Mapping[str, Answ
     }
 
     def choose_label(observation: Observation, decide: Callable[[Observation], str]) -> str:
-        """Return the label that ``decide`` picks for a matrix; if that is an earlier question, "QUESTION: LABEL" by its pick."""
+        """Return the label that ``decide`` picks for a matrix; if it names an earlier question, "QUESTION: LABEL" there."""
         label = decide(observation)
         part = parts.get((label, observation.case))
         return label if part is None else f"{label}: {decide(part)}"
@@ -346,7 +346,7 @@ def _versions() -> dict[str, str]:
 
 
 def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]]:
-    """Return a profile's evidence for a decision tree: seconds of the best and the default label where the best takes longest."""
+    """Return a profile's evidence for a tree: seconds of the best and default label on matrices with the longest best time."""
     times: dict[str, dict[str, float]] = {}
     for observation in sorted(observations, key=lambda case: -case.best)[:_EVIDENCE]:
         labels = dict.fromkeys((min(observation.times, key=observation.times.__getitem__), observation.default))

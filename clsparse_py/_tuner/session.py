@@ -116,7 +116,7 @@ class _Matrices:
         return matrix
 
     def expect(self, case: Case) -> None:
-        """Begin to generate the next matrix in a thread, unless the device is a CPU or the next matrix is the last one again."""
+        """Begin to generate the matrix of the next case in a thread, unless the device is a CPU or the matrix is there."""
         if self._ahead is not None and (self._last is None or self._last[0] != case.name):
             self._coming = case.name, self._ahead.submit(case.make)
 
@@ -245,7 +245,7 @@ class Session:
         self.progress.skip(course.tunable.operation, case, why)
 
     def _measure_case(self, course: _Course, case: Case, matrix: scipy.sparse.csr_array) -> None:
-        """Measure an operation on a matrix with all tuned dtypes that are not finished, on a large matrix one; note failures."""
+        """Measure an operation on a matrix with each dtype not yet finished, only one if the matrix is large; note failures."""
         tunable = course.tunable
         if case.nnz == 0 and matrix.nnz > tunable.largest(self.device):
             self._skip(course, case, course.dtypes, f"{matrix.nnz:,} entries are too many")

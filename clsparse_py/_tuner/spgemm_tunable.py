@@ -161,7 +161,7 @@ class SpgemmProblem:
 
 
 def _with_most_work(bins: Bins, work: Work) -> list[int]:
-    """Return the indices of the few bins (classes of rows by size) that may have the most intermediate products, in order."""
+    """Return the indices of the few bins (classes of rows by size) that may have most intermediate products, largest first."""
     products = [
         n * min(bin_.max_products or work.max_products, work.max_products) for bin_, n in zip(bins, work.taken, strict=True)
     ]
