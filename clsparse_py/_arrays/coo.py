@@ -619,7 +619,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
 
 def _is_coo_in_scipy(name: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether SciPy's result of the elementwise operation ``name`` on a CSR form is in COO form, for a scalar operand."""
+    """Return whether SciPy's result of ``name`` on a `coo_array` and a scalar is in COO form; False for other operands."""
     if not arguments or not is_scalar(arguments[0]):
         return False
     if name in ("maximum", "minimum"):

@@ -35,7 +35,7 @@ __all__ = ["csc_array"]
 
 #: Names of the operators and the method for elementwise products, whose operands are broadcast.
 _PRODUCTS = ("multiply", "__mul__", "__rmul__")
-#: Names of elementwise operations whose dense results are in C order (row by row), as in SciPy; dense sums may not be.
+#: Names of elementwise operations whose dense results are in C order (row by row), as in SciPy; ``+`` may give Fortran order.
 _DENSE = (
     "__sub__", "__rsub__", "maximum", "minimum", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__truediv__",
 )  # fmt: skip
@@ -343,7 +343,10 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return an elementwise operation's result, by the transposed's CSR form; if dense or with broadcast rows, by A's."""
+        """Return an elementwise operation's result, by the CSR form of A.T; by A's if rows are broadcast or the result is dense.
+
+        Sums with dense operands are computed by the CSR form of A.T all the same.
+        """
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
         if name not in _PRODUCTS and arguments and is_sparse(arguments[0]) and arguments[0].ndim == 1:

@@ -125,7 +125,7 @@ def _make_delegate(name: str, passing: str, of_csr: Any) -> Any:
 
     @functools.wraps(of_csr)
     def method(self: Any, *arguments: Any, **named: Any) -> Any:
-        """Return a result by the method named ``passing``, or by `combine_with_scipy` for a left operand of SciPy."""
+        """Return the operation's result: by the method ``passing`` or, for a left operand of SciPy, by `combine_with_scipy`."""
         if name in REFLECTED and scipy.sparse.issparse(arguments[0]):
             return combine_with_scipy(name, self, arguments[0])
         return getattr(self, passing)(name, *arguments, **named)

@@ -89,7 +89,7 @@ def _edit_on_host(cls: type[Any], name: str, change: Callable[..., Any] | None =
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:
-        """Change the array A in place: SciPy's method ``name``, or ``change``, changes a host copy that replaces the content."""
+        """Change the array A in place: SciPy's method ``name``, or ``change``, changes a host copy, which A takes over."""
         host = A.get()
         method = getattr(host, name) if change is None else functools.partial(change, host, name)
         result = method(*map(on_host, arguments), **{key: on_host(argument) for key, argument in named.items()})

@@ -76,7 +76,7 @@ def by_scipy(
     queue: cl.CommandQueue | None = None,
     **named: Any,
 ) -> Any:
-    """Return the result of a SciPy function on host copies, copied back if sparse, or if dense and one operand is, on the device.
+    """Return a SciPy function's result on host copies, copied to the device if sparse, or if dense as an operand there.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def wrap_scipy(
     @runs_on_host(f"{module.rpartition('.')[2]}.{name}")
     @functools.wraps(function, assigned=("__name__", "__qualname__"))
     def call(*arguments: Any, **named: Any) -> Any:
-        """Return the SciPy function's result for host copies of the arguments, by `by_scipy`, converted by ``gives`` if given."""
+        """Return the result of `by_scipy` for the SciPy function and the arguments, converted by ``gives`` if that is given."""
         result = by_scipy(function, *arguments, multiplies=multiplies, takes=takes, **named)
         return result if gives is None else gives(result, queue_in((*arguments, *named.values())))
 

@@ -22,10 +22,10 @@ __all__ = ["SUFFIXES", "read_matrix", "suffix_of", "write_matrix"]
 #: Endings of the names of files that `read_matrix` and `write_matrix` take.
 SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 
-#: Errors of SciPy's readers for malformed, truncated or oversized files.
+#: Classes of errors that SciPy's readers raise for malformed, truncated or oversized files.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
 
-#: Options of `scipy.io.mmread` for an array as the result: SciPy warns without ``spmatrix``; empty where SciPy lacks it.
+#: Option of `scipy.io.mmread` for a sparse array, not a matrix, as the result; empty if SciPy is too old to have the option.
 _AS_ARRAY: dict[str, Any] = {"spmatrix": False} if "spmatrix" in inspect.signature(scipy.io.mmread).parameters else {}
 
 

@@ -47,5 +47,5 @@ METHODS: Mapping[str, str] = {
     **{name: name for name in ("min", "nanmax", "nanmin", "nonzero", "real", "reshape", "sum", "trace", "transpose")},
     **dict(zip(("amax", "amin", "around", "round"), ("max", "min", "__round__", "__round__"), strict=True)),
 }
-#: Classes of the errors for NumPy ufuncs that sparse arrays refuse, as in SciPy, though the arrays have methods of these names.
+#: Classes of errors, by the NumPy ufunc that sparse arrays refuse, as SciPy's do, though they have a method of its name.
 REFUSED = {np.sign: ValueError, np.floor: TypeError, np.ceil: TypeError, np.trunc: TypeError}

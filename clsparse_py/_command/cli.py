@@ -368,7 +368,7 @@ def _profile_export(arguments: argparse.Namespace) -> int:
 
 
 def _profile_import(arguments: argparse.Namespace) -> int:
-    """Run ``clsparse profile import``: keep a file's profile as one of the user's; an error if unusable or, by name, present."""
+    """Run ``clsparse profile import``: keep a file's profile for the user; an error if unusable or, without --replace, there."""
     path = Path(arguments.file)
     try:
         profile = profiles.read(path)

@@ -163,7 +163,7 @@ def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
 
 
 def _with_lengths(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> csr_array:
-    """Return a matrix of one column whose rows have some numbers of entries, duplicates in the only column."""
+    """Return a matrix of one column whose row i has ``lengths[i]`` entries: duplicates, all of value 0, in the only column."""
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
     return csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue)
@@ -181,7 +181,7 @@ def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelCh
 
 
 def _multiply_columns(matrices: list[csr_array], columns: int) -> None:
-    """Multiply matrices with a dense matrix of some columns, with the factor alpha and without, to build kernels."""
+    """Multiply matrices with a dense matrix of ``columns`` columns, with the factor alpha and without, to build kernels."""
     for A in matrices:
         X = from_host(A.queue, np.zeros((1, columns), A.dtype), copy=True)
         for scale in (None, 1):
@@ -250,7 +250,7 @@ def _multiply_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], length: int) ->
 
 
 def _square(queue: cl.CommandQueue, dtype: np.dtype[Any], offsets: Sequence[int], n: int) -> None:
-    """Plan SpMV with a matrix of order ``n`` with some diagonals, transpose it and square it, to build the kernels."""
+    """Plan SpMV with an n x n matrix whose diagonals are at ``offsets``, transpose it and square it, to build kernels."""
     host = scipy.sparse.diags_array(np.ones(len(offsets)), offsets=offsets, shape=(n, n))
     A = csr_array(scipy.sparse.csr_array(host, dtype=dtype), queue=queue)
     A.spmv_plan()
@@ -259,7 +259,7 @@ def _square(queue: cl.CommandQueue, dtype: np.dtype[Any], offsets: Sequence[int]
 
 
 def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> tuple[csr_array, csr_array]:
-    """Return the operands of a sparse product: a matrix with rows of some lengths, and a column of ones."""
+    """Return the operands of a sparse product: a matrix whose row i has ``lengths[i]`` entries, and a column of ones."""
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
     factor = scipy.sparse.csr_array((np.zeros(indices.size, dtype), indices, indptr), shape=(len(lengths), max(lengths)))

@@ -377,7 +377,7 @@ class Rules(Generic[T]):
         return Ruling(self, features, trees.leaf_of(self.tree, features))
 
     def restrict(self, features: Mapping[str, float]) -> Rules[T]:
-        """Return the rules with a smaller tree: comparisons of the given features are made already, others remain."""
+        """Return the rules with a smaller tree: only comparisons of other features than the given ones remain."""
         return Rules(self.profile, trees.restrict(self.tree, features), self.values)
 
     def take(self, features: Mapping[str, float]) -> T:

@@ -35,7 +35,7 @@ def number(
     power: bool = False,
     evidence: str = "by hand",
 ) -> Any:
-    """Declare a threshold, as a field of a class that derives from `Thresholds`.
+    """Return the dataclass field that declares a threshold in a class derived from `Thresholds`: default, unit and bounds.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Thresholds:
 
     @classmethod
     def from_values(cls: type[Own], values: Mapping[str, float]) -> Own:
-        """Return a record of thresholds with some values by name; other thresholds have the defaults of devices with lanes.
+        """Return a record of thresholds with some values by name; others have the defaults of devices with lanes (GPUs).
 
         Raises
         ------

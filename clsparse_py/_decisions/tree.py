@@ -137,7 +137,7 @@ def leaf_of(tree: Tree, features: Mapping[str, float]) -> Leaf:
 
 
 def restrict(tree: Tree, features: Mapping[str, float]) -> Tree:
-    """Return a decision tree reduced to the comparisons of other features than the given ones, whose comparisons are made."""
+    """Return a decision tree after its comparisons of the given features: only comparisons of other features remain."""
     while isinstance(tree, Split) and tree.feature in features:
         tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
     if isinstance(tree, Leaf):

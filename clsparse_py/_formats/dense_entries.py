@@ -56,7 +56,7 @@ class Entries(OfStructure):
 
 
 def _extract_entries(queue: cl.CommandQueue, dense: cl_array.Array, index: np.dtype[Any]) -> Parts:
-    """Return the CSR arrays of a dense device matrix's entries but zeros, in an index dtype that holds rows times columns."""
+    """Return the CSR arrays of the nonzeros of a dense device matrix, in an index dtype that holds rows times columns."""
     rows, columns = dense.shape
     n, item, chain = rows * columns, dense.dtype.itemsize, Chain(queue, dense)
     types = min(128, chain.device.max_work_group), name_of(index), name_of(dense.dtype)

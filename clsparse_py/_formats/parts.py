@@ -230,7 +230,7 @@ def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[
 
 
 def _from_dense(values: Any, shape: tuple[int, int] | None) -> scipy.sparse.csr_array:
-    """Return a dense matrix of the host as SciPy's CSR array; a vector becomes one row if ``shape`` is given, else raise."""
+    """Return a dense host matrix as SciPy's CSR array; a vector becomes one row if ``shape`` is given, else raises an error."""
     dense = dense_values(values)
     if not dense.ndim:
         raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is an array without dimensions")

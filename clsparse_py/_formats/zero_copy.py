@@ -130,7 +130,7 @@ def _give_back(array: np.ndarray[Any, Any]) -> None:
 
 
 def _count_ended() -> None:
-    """Count ended buffers, and make arrays without other ones writable; leave it to the thread that has the lock, if any."""
+    """Count ended buffers, and make arrays without other buffers writable, unless another thread has the lock and does it."""
     while _ended and _lock.acquire(blocking=False):
         try:
             while _ended:

@@ -149,7 +149,7 @@ def write(key: str, payload: bytes) -> None:
 
 
 def _entry(key: str, payload: bytes) -> bytes:
-    """Return the content of a cache entry's file: format, checksum of key and payload, then the payload."""
+    """Return the content of a cache entry's file: the format's name, the checksum of key and payload, and the payload."""
     return _MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload
 
 

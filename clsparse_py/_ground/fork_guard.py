@@ -48,7 +48,7 @@ def _keep_objects() -> None:
 
 
 def use_device() -> None:
-    """Note that this process uses devices, before a driver is asked; raise if it was forked from one that had used them.
+    """Note that this process uses devices, before a driver is asked; raise an error if forked from one that had.
 
     Raises
     ------

@@ -24,7 +24,7 @@ Scalar: TypeAlias = complex | np.number[Any] | np.bool_ | npt.NDArray[Any]
 Number: TypeAlias = complex | np.number[Any] | np.bool_
 #: The number that a reduction of an array returns, as NumPy's; of booleans it is `numpy.bool_`, whose methods are alike.
 NumPyScalar: TypeAlias = np.number[Any]
-#: Sorted keys, and values in the order of the keys.
+#: Two device arrays of one length: sorted keys, and the value of each key.
 Pair: TypeAlias = tuple[cl_array.Array, cl_array.Array]
 #: Values on the device, or an object that NumPy converts to an array.
 Values: TypeAlias = cl_array.Array | npt.ArrayLike

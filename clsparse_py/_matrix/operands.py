@@ -113,7 +113,7 @@ def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, s
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype can hold alpha or beta: its kind and, for floats and Python's integers, its size."""
+    """Return whether alpha or beta fits a dtype by its kind and, for floats and Python's integers, by its magnitude."""
     if isinstance(value, int) and dtype.kind in "iu":
         return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
     if dtype.kind in "fc" and np.isfinite(value) and max(abs(np.real(value)), abs(np.imag(value))) > float(np.finfo(dtype).max):

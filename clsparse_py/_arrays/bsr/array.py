@@ -247,7 +247,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def sort_indices(self) -> None:
-        """Sort the blocks of each block row by column, in place: if any are moved, `data` and `indices` become new arrays."""
+        """Sort the blocks of each block row by column, stably, in place; unless sorted, `data` and `indices` become new."""
         if not self.has_sorted_indices:
             numbers, indices, indptr = with_sorted_rows(self.queue, (self._number_blocks(), self.indices, self.indptr))
             data = gather(self.queue, self._data, numbers, "moved")

@@ -75,7 +75,7 @@ def _count_in_rows(
 
 
 def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> Parts:
-    """Return a CSR matrix's BSR arrays (blocks, columns, row pointers), sorted, duplicates summed. The host waits for a number.
+    """Return a CSR matrix's BSR arrays (blocks, columns, row pointers), sorted, duplicates summed; the host waits to count them.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class _OfBlocks(programs.Parameters):
     @property
     @override
     def prelude(self) -> str:
-        """The OpenCL C before the template's own text: macros that choose the device's instructions; arithmetic."""
+        """The OpenCL C before the template's own text: macros that choose device instructions, and the arithmetic."""
         return f"{self.portability.defines}\n{self.arithmetic.prelude}"
 
     def _of_vectors(self) -> dict[str, object]:
@@ -164,7 +164,7 @@ class Product(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record with as many teams (one to a block row) as ``work_group`` work-items make; None if none."""
+        """Return the record with as many teams (one to a block row) as fit ``work_group`` work-items; None if none fits."""
         team = self.rows * self.columns * self.slices
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
@@ -251,7 +251,7 @@ class Multiply(_OfBlocks):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record with as many teams (one to a block of B) as ``work_group`` work-items make; None if none."""
+        """Return the record with as many teams (one to a block of B) as fit ``work_group`` work-items; None if none fits."""
         team = self.rows * self.wide if self.lanes else 1
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 

@@ -21,7 +21,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["enqueue_product", "product_of_blocks"]
 
-#: Number of parts (runs of block rows) into which a product is cut for each core of a CPU device.
+#: Most parts (runs of block rows), for each core of a CPU device, into which a product is cut.
 _PARTS_PER_CORE = 16
 
 

@@ -159,7 +159,7 @@ def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
 
 
 def _run_on_host(name: str, A: Any, *arguments: Any, **named: Any) -> Any:
-    """Return the result of the SciPy function ``name``, on the host, where an array has more than two dimensions; warn of it."""
+    """Return the result of the SciPy function ``name``, on the host, for arrays of more than two dimensions; warn once."""
     warn_of_fallback(name)
     return getattr(scipy.sparse, name)(on_host(A), *arguments, **named)
 
