@@ -261,7 +261,7 @@ def spgemm_plan(
 
 
 def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
-    """Return a plan of C = A @ B for any values, and C for the present ones, made in room for all products if faster."""
+    """Return a plan of C = A @ B for any values, and the present C, which may be made uncounted in memory for all products."""
     request = Request(allow_upper_bound=True)
     A, B = _check(A, B, request)
     plan = SpgemmPlan(A, B, request, at_once=True)

@@ -18,7 +18,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Accumulator", "Product", "Result", "Rows", "workspace_bound"]
 
-#: Bytes of workspace that a sparse product A @ B may take, however small its operands are.
+#: Bytes of workspace that a sparse product C = A @ B may take beside twice the bytes of A, B and C, however small these are.
 _BASE_BYTES = 1 << 20
 
 

@@ -171,7 +171,7 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
 
 
 def _max_length_by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
-    """Return the most entries of a row of A that one work-item merges; 0 if it compares too many heads, and not ``near``.
+    """Return the most entries of a row of A that one work-item merges; 0 if it is slow and C compresses little (not ``near``).
 
     ``near``: whether many columns of A are neighbours, so that C has far fewer entries than products.
     """
@@ -241,7 +241,7 @@ def small_product_merge(kind: Kind, thresholds: Thresholds, longest_row: int) ->
 
 
 def single_item_bin(thresholds: Thresholds, longest_row: int, max_products: int, inputs: int) -> Bin | None:
-    """Return the bin of all rows of C in their order, each merged by one work-item; None if they are long or have many products.
+    """Return the bin of all rows in order, one work-item merging each; None if rows of A are long or have many products.
 
     ``inputs``: entries of B that a work-group stages, see `staged_entries`.
     """

@@ -192,7 +192,7 @@ def copy_bytes(A: Matrix, B: Matrix, types: KernelTypes) -> int:
 
 
 def _copy_bytes(matrix: Matrix, index: int) -> int:
-    """Return the most bytes of a matrix's copy in canonical format, with indices of ``index`` bytes."""
+    """Return the most bytes of a matrix's copy in canonical format with indices of ``index`` bytes; 0 if it needs no copy."""
     n, rows, own_index = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
     n_bytes = 0 if own_index == index else index * (n + rows)
     if not matrix.has_canonical_format:

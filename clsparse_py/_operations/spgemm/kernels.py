@@ -75,7 +75,7 @@ class Analysis(OfStructure):
     @property
     @override
     def lane_width(self) -> int:
-        """The width of the exchange between lanes, by the device's portability; 1 if a work-item takes a row."""
+        """The number of lanes that exchange values, by the device's portability; 1 if a work-item takes a row by itself."""
         return self.portability.lane_width if self.lanes > 1 else 1
 
     @override

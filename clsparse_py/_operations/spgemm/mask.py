@@ -102,7 +102,7 @@ def require_no_method(method: str, *, complement: bool) -> None:
 
 
 def require_beside(name: str, owner: object, **arguments: bool) -> None:
-    """Raise a ValueError if any of ``arguments`` is true (given), but ``owner``, the value of the argument ``name``, is None."""
+    """Raise a ValueError if a keyword argument is true (was given), but ``owner``, the value of argument ``name``, is None."""
     for argument, is_given in arguments.items():
         if is_given and owner is None:
             raise ValueError(f"{argument}: belongs to {name}, which is missing")

@@ -236,7 +236,7 @@ class MaskedChunked(_OfMask):
 
     @classmethod
     def legal(cls, arithmetic: Arithmetic, *, places: bool) -> Self:
-        """Return the parameters of the masked product's kernel by chunks of rows, for dtypes and a lookup, on any device."""
+        """Return the parameters of the masked product's kernel by chunks of rows, with a table of places or a search."""
         return cls(1, arithmetic, _is_counted(arithmetic), places)
 
     @property
@@ -297,7 +297,7 @@ def choose_masked_record(device: Device, product: Masked, *, by_rows: bool = Fal
 
 
 def record_of(device: Device, product: Masked, lookup: Lookup, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
-    """Return the parameters of a masked product's kernel for a lookup of columns; chunks of rows if teams do not suit."""
+    """Return a masked product's kernel parameters for a lookup: by teams or, if lookup or device have none, by chunks of rows."""
     arithmetic = product.arithmetic
     wide = _is_counted(arithmetic) and arithmetic.result.itemsize == 8 and not device.int64_atomics
     if lookup.window and takes_teams(device) and not wide and product.n_columns <= _MAX_COLUMNS:

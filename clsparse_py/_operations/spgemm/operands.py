@@ -72,7 +72,7 @@ class Operands(NamedTuple):
         return self.new_part("indptr", self.product.shape[0] + 1, c_index)
 
     def new_counts(self, c_index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array | None]:
-        """Return memory for each row's number of entries, and C's ``indptr``, which shares it if it has 32 bits; else None.
+        """Return memory for each row's number of entries, and C's ``indptr`` in the same memory if it has 32 bits, else None.
 
         Pointers of 64 bits are not made before it is known that C needs them.
         """

@@ -141,7 +141,9 @@ def _count(operands: Operands, request: Request, timer: Timer, counting_only: bo
 
 
 def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
-    """Enqueue C's columns and values, step by step (the rows of each bin), and return C's arrays; ``counted`` keeps the steps.
+    """Enqueue C's columns and values, made bin by bin or, if made uncounted, moved to their places; return C's arrays.
+
+    ``counted`` keeps the steps (the rows of each bin) that were taken.
 
     Raises
     ------

@@ -90,7 +90,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     @property
     def indices(self) -> cl_array.Array:
-        """The columns of C, a device array. The first product makes them; without one, a product of planned values does."""
+        """The columns of C, a device array. The first product makes them: before it, reading them makes one."""
         if not self._has_columns:
             self()
         return self._indices

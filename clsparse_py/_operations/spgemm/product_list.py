@@ -161,7 +161,7 @@ def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
 def make_product_list(
     queue: cl.CommandQueue, product: Product, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, ProductList]:
-    """Make the list of the products of A @ B, in the order of C's entries; a generator that an `Upgrade` runs.
+    """Make the list of where the factors of A @ B's products are, in the order of C's entries; a generator that `Upgrade` runs.
 
     Raises
     ------

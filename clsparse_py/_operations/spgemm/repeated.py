@@ -47,7 +47,7 @@ class RecordedProduct(NamedTuple):
     decided: tuple[object, int]
 
     def repeat(self, A: Matrix, B: Matrix) -> Result | None:
-        """Return A @ B by an earlier product's recorded commands, with no wait; None if thresholds changed or memory ran out."""
+        """Return A @ B by recorded commands, with no wait; None if profiles or thresholds changed, or memory ran out."""
         if self.decided != (supposed(), profiles.forgotten):
             return None
         operands = _arrays(A) if A is B else (*_arrays(A), *_arrays(B))

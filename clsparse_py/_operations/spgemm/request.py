@@ -55,7 +55,7 @@ class Request(NamedTuple):
 
     @property
     def may_skip_counting(self) -> bool:
-        """Whether C may be allocated by an upper bound: the caller sets no limit of entries, nor asks for their number early."""
+        """Whether C may be allocated by an upper bound: its entries are neither limited nor asked for before its values."""
         return not self.values_later and self.max_nnz is None
 
     @property

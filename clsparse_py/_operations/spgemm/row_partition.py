@@ -137,7 +137,7 @@ def are_long(kind: Kind, bin_: Bin, n_rows: int, n_all: int) -> bool:
 
 
 def numeric_bin(thresholds: Thresholds, speculation: Speculation, speculated: Speculated, inputs: int) -> Bin | None:
-    """Return the bin of all rows after a speculation (one merge kernel for all) that held; None if merging is not best."""
+    """Return the bin of all rows of a speculation that held; None if a large product has few products to an entry of C."""
     if speculation.accumulator.lanes == 1 and speculation.accumulator.length <= max_item_length(thresholds):
         return single_item_bin(thresholds, speculated.longest_row, 0, inputs) or speculation.bin
     compresses = speculated.n_products >= thresholds.min_merged_compression * speculated.nnz

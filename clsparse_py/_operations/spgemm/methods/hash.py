@@ -439,5 +439,5 @@ def reg_hash(on: Setting) -> tuple[Bin, ...]:
 
 
 def large_hash(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of the method "large-hash", classes of rows of at most 1,024, 2,048 and so on of products."""
+    """Return the bins of the method "large-hash", classes of rows of at most 1,024 products, 2,048 and so on."""
     return _bins("large-hash", large_hashes(*on))

@@ -42,7 +42,7 @@ class Slice:
         return *rows._replace(n=self.n_rows).where, np.uint64(self.begin)
 
     def fits(self, column_bits: int) -> bool:
-        """Return whether 32 bits can number a slice of rows' entries and products, and 64 bits hold a column and a row."""
+        """Return whether 32 bits can number the slice's entries of A and products, and 64 bits hold a column and a row."""
         return self.n <= INT32_MAX and self.n_entries <= INT32_MAX and self.row_bits <= min(32, 64 - column_bits)
 
 
