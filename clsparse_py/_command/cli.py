@@ -368,7 +368,10 @@ def _profile_export(arguments: argparse.Namespace) -> int:
 
 
 def _profile_import(arguments: argparse.Namespace) -> int:
-    """Run ``clsparse profile import``: keep a file's profile for the user; an error if unusable or, without --replace, there."""
+    """Run ``clsparse profile import``: keep the profile in a file as one of the user's; an error if it is unusable or exists.
+
+    With ``--replace`` a profile of the same name is overwritten.
+    """
     path = Path(arguments.file)
     try:
         profile = profiles.read(path)
