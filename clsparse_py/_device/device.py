@@ -38,7 +38,7 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-#: Most work-items of a work-group on any device: few GPUs allow more, and CPU runtimes that do lack the memory (quirk 11).
+#: Most work-items of a work-group on any device: few GPUs allow more, and CPU runtimes run out of memory beyond (quirk 11).
 _MAX_GROUP = 1024
 #: Bytes of a device's local memory that kernels leave to drivers and compilers.
 RESERVED = 1024
@@ -127,7 +127,7 @@ class Device:
 
     @property
     def waits_cost(self) -> bool:
-        """Whether waiting for a read from the device costs as much as many launches: reads should overlap other commands."""
+        """Whether waiting for a read costs as much as many launches, as on all but CPUs: reads should overlap other commands."""
         return self.type != "cpu"
 
     def fitting(self, candidates: Iterable[_Sized], n_bytes: Callable[[_Sized], int], spare: int = 0) -> _Sized:
@@ -176,7 +176,7 @@ def describe(device: cl.Device) -> Device:
 
 @functools.cache
 def _describe(device: cl.Device) -> Device:
-    """Return the description of a device with all of its capabilities."""
+    """Return the description of a device with all of its capabilities, also where the thread takes plain kernels alone."""
     if not isinstance(device, cl.Device):
         raise TypeError(f"device: must be a pyopencl.Device, is {type(device).__name__}")
     try:
@@ -261,7 +261,7 @@ def _kind(device: cl.Device) -> tuple[int, bool]:
 
 
 def preference(device: cl.Device, others: Iterable[cl.Device]) -> tuple[bool, float, int]:
-    """Return the sort key of a device among devices of its type and memory; the smallest comes first.
+    """Return the sort key of a device among those of its type, with or without own memory alike; the smallest is first.
 
     The key is whether the device was not tuned on this machine; the negative rank, if profiles rank all of these devices; and the
     negative product of compute units, width of float vectors, and clock rate, if all drivers report one, as some report 0.

@@ -23,7 +23,7 @@ __all__: list[str] = []
 _GROUP = 64
 #: Work-groups of a launch of a probe, a small kernel that tries a device's compiler.
 _GROUPS = 4
-#: Turns of the longest loop of a probe kernel: one OpenCL runtime ends loops of so many turns earlier.
+#: Turns of the longest loop of a probe kernel: one OpenCL runtime wrongly leaves such long loops early.
 _TURNS = 100_000
 
 #: OpenCL C of the probes, small kernels that try a device's compiler.
@@ -98,7 +98,7 @@ def _expected_results(a: np.ndarray) -> Iterator[tuple[str, int, np.ndarray]]:
 
 
 def _try_out(device: cl.Device) -> tuple[str, str]:
-    """Build and run the probes on a device, and return the verdict on its compiler with the reason."""
+    """Build and run the probes on a device, and return the verdict on its compiler with the name of the first wrong probe."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
     numbers = {"GROUP": _GROUP, "GROUPS": _GROUPS, "TURNS": f"{_TURNS}u"}
@@ -119,7 +119,7 @@ def _try_out(device: cl.Device) -> tuple[str, str]:
 
 
 def _verdict(identity: str) -> tuple[str, str]:
-    """Return the verdict on the compiler of the device with an identity, and the reason."""
+    """Return the verdict on the compiler of the device of this identity (`GOOD`, `WRONG`, `REFUSED` or `NONE`) and a reason."""
     try:
         present = [device for platform in cl.get_platforms() for device in platform.get_devices()]
         device = next((candidate for candidate in present if programs.identity(candidate) == identity), None)

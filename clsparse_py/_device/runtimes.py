@@ -33,14 +33,14 @@ _X86_LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
 
 
 def find_intel() -> Path | None:
-    """Return the library of Intel's CPU runtime that pip installed for this Python; None if it is not installed."""
+    """Return the path of the library of Intel's CPU runtime that pip installed for this Python; None if it is not installed."""
     files = (file for package in importlib.metadata.distributions(name="intel-opencl-rt") for file in package.files or ())
     paths = (Path(str(file.locate())).resolve() for file in files if file.name in ("libintelocl.so", "intelocl64.dll"))
     return next((path for path in paths if path.exists()), None)
 
 
 def register() -> None:
-    """Register Intel's CPU runtime with the OpenCL loader, unless the loader has listed its platforms already.
+    """Register Intel's CPU runtime, if pip installed it, with the OpenCL loader, before the loader first lists its platforms.
 
     Nothing is done if the user chose the runtimes by ``OCL_ICD_VENDORS``, or if the system has Intel's runtime: a process must
     not load a runtime twice (quirk 15). If no file can be written, not even in a temporary folder, `explain_unseen` says so.
@@ -62,7 +62,7 @@ def register() -> None:
 
 
 def _library(file: Path) -> str:
-    """Return the library that an ``.icd`` file names, with the file's folder if the library lies in it."""
+    """Return the library that an ``.icd`` file names: its path if it lies in the file's folder, else the name as it stands."""
     named = file.read_text(encoding="utf-8").strip()
     return str(file.parent / named) if (file.parent / named).exists() else named
 
@@ -96,7 +96,7 @@ def _home(libraries: list[str]) -> Path:
 
 
 def _name_in(folder: Path, libraries: list[str], *above: Path) -> None:
-    """Write the missing ``.icd`` file of each library into a folder; nobody else may write to the folder and those above it."""
+    """Write the missing ``.icd`` file of each library into a folder; raise an error if others may write there or in ``above``."""
     for parent in (*above, folder):
         if reason := distrust(parent.stat()):
             raise PermissionError(f"{parent} cannot be used: {reason}")

@@ -104,7 +104,7 @@ def _run_child(identity: str) -> UnfitError | None:
 
 
 def examine(identity: str) -> None:
-    """Try a device's compiler in a child process, unless this process or two others saw that it must not be used.
+    """Raise an error if a device's compiler must not be used: by a remembered refusal, or else by a trial in a child process.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ _lock = threading.Lock()
 
 
 def is_covered(event: cl.Event, later: cl.Event) -> bool:
-    """Return whether a wait for ``later`` makes a wait for ``event`` needless: it has ended, or is of the same queue."""
+    """Return whether a wait for ``later`` makes one for ``event`` needless: ``event`` has ended, or is of ``later``'s queue."""
     return event.command_execution_status == _COMPLETE or event.command_queue == later.command_queue
 
 
@@ -76,7 +76,7 @@ class DeviceArray(cl_array.Array):
         self._exchange(lambda events: [event for event in events if event not in ended])
 
     def _exchange(self, change: Callable[[list[cl.Event]], list[cl.Event]]) -> None:
-        """Replace the list of events that the array shares with its views and arrays `with_queue` by a changed list."""
+        """Replace the list of events that the array shares with its views and arrays `with_queue` by ``change(events)``."""
         with _lock:
             self.events = events = change(self.events)
             for reference in self._sharers or ():
@@ -171,7 +171,7 @@ class _Refused:
 
 
 def _list_refused() -> frozenset[str]:
-    """Return the names of attributes of NumPy's arrays that PyOpenCL's arrays have neither by class nor by instance."""
+    """Return the names of public attributes of NumPy's arrays that device arrays have neither by class nor by instance."""
     available = {*vars(DeviceArray(None, (0,), np.dtype(np.int8), "C", None, None, 0, (1,), None, None, True, 0, None, None))}
     return frozenset(
         name for name in dir(np.ndarray) if name[0] != "_" and name not in available and not hasattr(DeviceArray, name)

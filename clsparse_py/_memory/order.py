@@ -51,7 +51,7 @@ def note_use(queue: cl.CommandQueue, handles: Iterable[int], event: cl.Event) ->
 
 
 def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list[cl.Event]:
-    """Return the events of noted uses of arrays, for which a command that writes to them waits, and flush the events' queues."""
+    """Return the events of noted uses of arrays, for which a command that writes to them has to wait; flush their queues."""
     pool = arena_of(queue).pool
     if not pool.uses:
         return []
@@ -62,7 +62,7 @@ def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list
 
 
 def note_written(array: cl_array.Array, event: cl.Event, known_event: cl.Event | None = None) -> None:
-    """Note on an array, its views and its arrays `with_queue` that a command writes to it, after all earlier writes.
+    """Note on an array, its views and its arrays `with_queue` a command that writes to it after waiting for all earlier writes.
 
     ``known_event`` is the event of an earlier command on the same queue, if the caller has one.
     """
@@ -75,7 +75,7 @@ def note_written(array: cl_array.Array, event: cl.Event, known_event: cl.Event |
 
 
 def forget_ended(array: cl_array.Array) -> None:
-    """Forget the events of an array if all have ended."""
+    """Forget the events of an array if all of them have ended; else keep them all."""
     events = array.events.copy()
     if events and all(event.command_execution_status == _COMPLETE for event in events):
         if isinstance(array, DeviceArray):

@@ -28,7 +28,7 @@ _Array = np.ndarray[Any, Any] | cl_array.Array
 
 
 def find_buffer(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
-    """Return the buffer of which a sub-buffer is a part; None for other buffers, or if the runtime forgot a buffer let go."""
+    """Return the buffer of which a sub-buffer is a part; None for a whole buffer, and if the runtime forgot the part's buffer."""
     try:
         return cast("cl.MemoryObjectHolder | None", buffer.get_info(_ASSOCIATED))
     except cl.LogicError:  # quirk 12
@@ -79,7 +79,7 @@ def _bytes_from(begin: int, array: _Array) -> tuple[int, int]:
 
 
 def require_inside(name: str, array: cl_array.Array) -> None:
-    """Check that an array lies within its buffer, which PyOpenCL leaves to the caller.
+    """Raise an error unless an array lies within its buffer, which PyOpenCL does not check.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def overlap(a: _Array, b: _Array) -> bool:
 
 
 def require_writable(out: _Array, name: str = "out") -> None:
-    """Check that kernels may write to an array.
+    """Raise an error if an array or its buffer is read-only, so that kernels may not write to it.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def require_writable(out: _Array, name: str = "out") -> None:
 
 
 def require_apart(out: _Array, inputs: Mapping[str, _Array], name: str = "out") -> None:
-    """Check that the output array of an operation overlaps no input array.
+    """Raise an error if the output array of an operation overlaps an input array.
 
     Parameters
     ----------

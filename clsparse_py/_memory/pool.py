@@ -136,7 +136,7 @@ def is_released(memory: object) -> bool:
 
 
 def _keep_with(owner: cl.Buffer, part: Any) -> cl.Buffer:
-    """Return a sub-buffer that keeps the buffer of which it is a part alive from now on."""
+    """Return the sub-buffer ``part``, which from now on keeps the buffer ``owner``, of which it is a part, alive."""
     part._clsparse_py = owner
     sub_buffer: cl.Buffer = part
     return sub_buffer
@@ -164,7 +164,7 @@ def _block_size(n_bytes: int) -> int:
 
 
 def _read_cap(device: cl.Device) -> int:
-    """Return the most bytes that the pool of a device keeps unused: ``CLSPARSE_POOL_BYTES``, or a share of its memory."""
+    """Return the most bytes that the pool of a device keeps unused: ``CLSPARSE_POOL_BYTES``, or a quarter of its memory."""
     text = os.environ.get("CLSPARSE_POOL_BYTES")
     if text is None:
         return int(device.global_mem_size * _SHARE)
@@ -248,7 +248,7 @@ class Pool:
         return Block(arena, buffer, size, _MAX_CHANGES if size <= self._small else 0)
 
     def _take_unused(self, idle: list[Block]) -> Block:
-        """Take a block of memory out of a list of idle blocks, and return it: the last that no command uses, else the first."""
+        """Take a block of memory out of a list of idle blocks, and return it: the last without noted uses, else the first."""
         for block in reversed(idle.copy()):
             if not self.uses.running((block.pointer,)):
                 with contextlib.suppress(ValueError):  # another thread took the block
@@ -257,7 +257,7 @@ class Pool:
         return idle.pop(0)
 
     def take_back(self, block: Block) -> None:
-        """Put a block of memory that an array or operation let go among its arena's idle blocks, if the pool keeps its size."""
+        """Put a block of memory that an array or operation let go among its arena's idle blocks; free it if it is too large."""
         block.idle_since = next(self._clock)
         try:
             block.idle[block.size].append(block)
@@ -319,7 +319,7 @@ class Pool:
             return MemoryInfo(self._used, self._count_idle_bytes(), self._peak, len(self._blocks) - n_idle)
 
     def create_on_host(self, host: np.ndarray[Any, Any], flags: int) -> cl.Buffer:
-        """Return a new buffer of a host array, in place or by copy; it is no block of the pool.
+        """Return a new buffer of a host array, in place or by copy as ``flags`` say; it is no block of the pool.
 
         Raises
         ------

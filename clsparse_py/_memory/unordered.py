@@ -69,7 +69,7 @@ class Beside:
 
 
 def _wait_briefly(event: cl.Event) -> None:
-    """Wait for an event, `_PATIENCE` at most: it may depend on an event that the user has yet to set."""
+    """Wait for an event for `_PATIENCE` seconds at most, as it may depend on an event that the user has yet to set."""
     until = time.monotonic() + _PATIENCE
     while event.command_execution_status > _COMPLETE and time.monotonic() < until:
         time.sleep(_PATIENCE / 100)
@@ -98,7 +98,7 @@ class Uses(dict[int, dict[int, cl.Event]]):
             return self._has_running()
 
     def running(self, pointers: Iterable[int], own_queue: int | None = None) -> list[cl.Event]:
-        """Return the events of running commands that use memory, except commands of ``own_queue``; forget ended commands."""
+        """Return the events of running commands, but not of ``own_queue``, that use handles' memory; forget ended commands."""
         with self._lock:
             return [event for pointer in pointers for event in self._running_on(pointer, own_queue)]
 
@@ -110,7 +110,7 @@ class Uses(dict[int, dict[int, cl.Event]]):
         return False
 
     def _running_on(self, pointer: int, own_queue: int | None = None) -> list[cl.Event]:
-        """Return the events of running commands that use the memory of a handle; for callers that have the lock."""
+        """Return the events of running commands, but not of ``own_queue``, that use a handle's memory; callers have the lock."""
         by_queue = self.get(pointer)
         if by_queue is None:
             return []

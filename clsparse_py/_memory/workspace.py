@@ -63,7 +63,7 @@ class Workspace:
         return max(self.limit - self.used, 0)
 
     def require(self, n_bytes: int) -> None:
-        """Raise an error if an array of ``n_bytes`` bytes exceeds the limit of the workspace.
+        """Raise an error if ``n_bytes`` bytes, with those in use, exceed the limit of the workspace.
 
         Raises
         ------

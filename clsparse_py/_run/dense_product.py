@@ -41,12 +41,12 @@ _Y = 2
 
 
 def make_recorder(chain: Chain, dtypes: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]], *, scaled: bool) -> Recorder:
-    """Return the recorder of the launches of a product ``A @ x``, whose slots are A's values, x and y."""
+    """Return the recorder of a product ``A @ x``, with slots for A's values, x, y, offsets and, if ``scaled``, two scalars."""
     return Recorder(chain, dtypes, _BEGINS + _SCALES * scaled)
 
 
 def list_arguments(recorder: Recorder) -> tuple[Any, ...]:
-    """Return the first arguments of all launches of a product: A's values, x, y, the offsets of x and y, and the scale if any."""
+    """Return the first arguments of each launch of a product: A's values, x, its offset, y, its offset, and scalars if scaled."""
     data, x, y = recorder.operands
     x_begin, y_begin, *scale = recorder.numbers
     return data, x, x_begin, y, y_begin, *scale
@@ -160,7 +160,7 @@ class DenseProduct:
         return self.enqueue(queue, operands, self._numbers_of(operands, scale))
 
     def _numbers_of(self, operands: Operands, scale: tuple[Any, ...]) -> Numbers:
-        """Return the numbers among a product's arguments (offsets, scale); if equal and unscaled, the last product's tuple."""
+        """Return the product's numbers (offsets, scale); the last product's own tuple if that is equal and has no scale."""
         _, x, y = operands
         numbers = (*(np.uint64(vector.offset // vector.dtype.itemsize) for vector in (x, y)), *scale)
         if scale or numbers != self._numbers:
@@ -301,7 +301,7 @@ class Repeating:
         return result
 
     def _upgrade(self) -> None:
-        """Count a repeated product for the upgrades of a plan: costlier preparations that replace the first after many calls."""
+        """Do nothing; plans override this to count a repeat for their upgrades (costlier preparations for faster products)."""
 
 
 def _is_like(x: cl_array.Array, call: _Call) -> bool:
@@ -358,7 +358,7 @@ class BoundProduct(Repeating):
         return y
 
     def _require_unchanged(self) -> None:
-        """Raise an error if an array has other memory or another shape than when the product was bound to it."""
+        """Raise an error if an array's memory or shape is not what the product was bound to, or if its memory was released."""
         for name, array, memory, shape in zip(("A.data", "x", "out"), self._operands, self._memory, self._shapes, strict=True):
             if array.base_data is not memory:
                 raise ValueError(f"{name}: has other memory than when the product was bound to it; bind it again")

@@ -76,7 +76,7 @@ def _part(data: Any, begin: int, n_bytes: int) -> tuple[Any, int]:
 def enqueue_fill(
     queue: cl.CommandQueue, to: Any, pattern: np.ndarray[Any, Any], n_bytes: int, wait_for: list[cl.Event] | None
 ) -> cl.Event:
-    """Enqueue setting the first bytes of an array's memory to a pattern."""
+    """Enqueue a fill of the first ``n_bytes`` bytes of an array's memory with a pattern, which is repeated."""
     if isinstance(to, cl.MemoryObjectHolder):
         return submit("a fill", cl.enqueue_fill_buffer, queue, to, pattern, 0, n_bytes, wait_for)
     return submit("a fill", cl.enqueue_svm_memfill, queue, to, pattern, n_bytes, wait_for)
@@ -175,7 +175,7 @@ class Chain:
 
     @property
     def wait_for(self) -> list[cl.Event] | None:
-        """Events that the chain's next command has to wait for explicitly, for callers that enqueue commands by themselves."""
+        """Events that the chain's next command has to wait for explicitly; None if there are none and after the first command."""
         return None if self.events else self._wait_for
 
     def _add(self, event: cl.Event) -> None:
@@ -223,13 +223,13 @@ class Chain:
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
     def build_once(self, key: Hashable, make: Callable[[], _Record]) -> tuple[Built, _Record]:
-        """Return the built kernel and the record of parameters that ``make`` returns, looked up by ``key`` in less time."""
+        """Return the built kernel of the record that ``make`` returns, and that record, adapted; later calls look up ``key``."""
         built = programs.worked_out(self._context, self._cl_device, key, lambda: self.build(make()))
         programs.note_asked(built[:1])
         return built
 
     def build_together(self, group: Hashable, make: Callable[[], Iterable[programs.Parameters]]) -> None:
-        """Build kernels that the chain will launch, several at a time; see `programs.build_together`.
+        """Build kernels that the chain will launch, several at a time as `programs.build_together`; on CPU devices build none.
 
         On CPU devices nothing is built: their compilers take one kernel at a time, or the cores that the host computes with.
         """
@@ -260,7 +260,7 @@ class Chain:
             note_use(self.queue, self._noted, event)
 
     def launch_spread(self, built: Built, n: int, *arguments: Any, groups_per_unit: int = 64) -> None:
-        """Enqueue a kernel over n entries, whose first arguments are those of `spread`."""
+        """Enqueue a kernel that shares n entries among work-items; its first arguments are those that `spread` returns."""
         groups, sizes = spread(self.device, n, built.parameters.work_group, groups_per_unit)
         self.launch(built, groups, *sizes, *arguments)
 
@@ -276,12 +276,12 @@ class Chain:
             wait_for = None
 
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
-        """Enqueue a copy of ``n`` entries, counted from the beginning of the arrays' buffers."""
+        """Enqueue a copy of ``n`` entries of ``source`` to ``target``; beginnings are counted in entries of their buffers."""
         item = source.dtype.itemsize
         self.copy_bytes(target.base_data, source.base_data, n * item, target_begin * item, source_begin * item)
 
     def copy_bytes(self, target: Any, source: Any, n_bytes: int, target_begin: int = 0, source_begin: int = 0) -> None:
-        """Enqueue a copy of ``n_bytes`` bytes between the memory of two arrays."""
+        """Enqueue a copy of ``n_bytes`` bytes from the memory ``source`` to the memory ``target``; nothing for 0 bytes."""
         if n_bytes > 0:
             self._add(enqueue_copy(self.queue, target, source, n_bytes, target_begin, source_begin, self.wait_for))
 
@@ -298,7 +298,7 @@ class Chain:
         return array
 
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
-        """Enqueue setting the first ``n`` entries of an array's buffer to a value."""
+        """Enqueue a fill of the first ``n`` entries of an array's buffer with a value."""
         if n <= 0:
             return
         pattern, n_bytes = np.array(value, target.dtype), n * target.dtype.itemsize

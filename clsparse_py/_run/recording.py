@@ -143,7 +143,7 @@ class Recorder(Chain):
             self.commands.append(copy_again)
 
     def _place(self, argument: Any) -> int:
-        """Return the index, in the table of arguments, of an argument of the next recorded command."""
+        """Return the index, in the table of arguments, of an argument of the next recorded command; a constant is added."""
         if isinstance(argument, (_Operand, Number)):
             if isinstance(argument, _Scratch):
                 argument.last = len(self.commands)
@@ -195,7 +195,7 @@ class Tape(Recorder):
         self._is_whole, self._n_reads = True, 0
 
     def take(self, name: str, array: cl_array.Array) -> None:
-        """Let a slot of the recording stand for the memory of a result array of this name: a replay puts a new array there."""
+        """Let the slot of the result ``name`` stand for an array's memory; a replay puts the memory of a new array there."""
         if array.base_data is not None:
             self._slots[id(array.base_data)] = self._places[name]
             self._taken.append(array.base_data)  # kept, so that no other object has the same `id`
@@ -320,7 +320,7 @@ class Recording:
             chain.repeat(self._enqueues, table, numbers)
 
     def replay(self, queue: cl.CommandQueue, memory: Iterable[Any], numbers: Numbers = ()) -> cl.Event:
-        """Enqueue the recorded commands, one at least, without waiting for events, and return the event of the last command.
+        """Enqueue the recorded commands (at least one) without events to wait for, and return the event of the last command.
 
         ``memory`` is the memory of the arrays, for which `launch.needs_no_events` has to hold.
         """
@@ -344,7 +344,7 @@ class Recording:
         forms: Sequence[tuple[Any, ...]],
         allocator: Any,
     ) -> list[cl_array.Array]:
-        """Enqueue the recorded commands with input arrays in the first slots, and return the results, new arrays of other slots.
+        """Enqueue the recorded commands with input arrays in the first slots, and return new arrays, those of the slots after.
 
         There is one command at least.
 

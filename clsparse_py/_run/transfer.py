@@ -55,7 +55,7 @@ class _Lent(np.ndarray):
 
 
 def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: bool) -> cl_array.Array:
-    """Return a device array with the values of a host array.
+    """Return a device array with the values of a host array: without ``copy`` on the host's memory if it can be, else copied.
 
     Parameters
     ----------
@@ -108,7 +108,10 @@ def allocate_result(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_ar
 
 
 def works_in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
-    """Return whether a device can work on a host array's own memory. OpenCL aligns a type to its size, NumPy need not."""
+    """Return whether a device can work on a host array's own memory: it was seen to do so, and the array is aligned.
+
+    OpenCL aligns a type to its size, NumPy need not. An array without entries is not worked on.
+    """
     device = describe(arena_of(queue).pool.device)  # asking the queue takes longer
     return bool(values.size and device.aliases_host and values.ctypes.data % values.itemsize == 0)
 
@@ -178,7 +181,7 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
 
 
 def _map_for_reading(queue: cl.CommandQueue, buffer: cl.Buffer, host: np.ndarray[Any, Any], wait_for: list[cl.Event]) -> cl.Event:
-    """Map a buffer on a host array's memory for reading, wait, and unmap it."""
+    """Map a buffer on a host array's memory for reading, wait, unmap the buffer, and return the event of the unmapping."""
     mapped: Any = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=wait_for)[0]
     ended: cl.Event = mapped.base.release(queue)
     return ended

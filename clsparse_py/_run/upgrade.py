@@ -68,13 +68,13 @@ class Upgrade(Generic[_Prepared]):
         return (self._at_once or self._calls >= self.after) and self._go_on(wait=self._at_once)
 
     def now(self) -> _Prepared | None:
-        """Finish the plan's upgrade, waiting for the device, and return what it prepared; None if it could not be made."""
+        """Finish the plan's upgrade, waiting for the device, and return what it prepared; None if it failed or is of no use."""
         if not self.is_done:
             self._go_on(wait=True)
         return self.made
 
     def _go_on(self, *, wait: bool) -> bool:
-        """Continue the plan's upgrade, a costlier preparation, until it waits for the device; return whether it is done."""
+        """Continue the plan's upgrade, with ``wait`` to its end, else until it has to wait; return whether it is done."""
         try:
             while True:
                 if self._awaited is not None:
