@@ -79,7 +79,7 @@ class Range(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: fields, and ``number``, the OpenCL type of the numbers."""
+        """Return the template's arguments by name: fields, and ``number``, the OpenCL type of the checked coordinates."""
         return {**super().arguments(), "number": OPENCL_TYPES[self.dtype]}
 
     @classmethod

@@ -49,7 +49,7 @@ class Entries(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: fields, the values' OpenCL type, and whether they are complex and need fp64."""
+        """Return the template's arguments: fields, the values' OpenCL type, whether they are complex, whether they need fp64."""
         dtype = np.dtype(self.dtype)
         value_arguments = {"number": OPENCL_TYPES[self.dtype], "is_complex": dtype.kind == "c", "fp64": needs_fp64(dtype)}
         return {**super().arguments(), **value_arguments}

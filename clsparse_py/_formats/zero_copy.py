@@ -31,7 +31,7 @@ _lent: dict[int, int] = {}
 def on_memory_of(
     arg1: Any, shape: Any = None, dtype: Any = None, queue: cl.CommandQueue | None = None, *, copy: bool = False
 ) -> tuple[Parts, tuple[int, int]]:
-    """Return device arrays on the memory of a matrix's three NumPy arrays, and its shape; one dimension is a matrix of one row.
+    """Return device arrays on the memory of a matrix's three NumPy arrays, and the shape; a vector counts as one row.
 
     The NumPy arrays are read-only until the last device array on their memory is gone.
 
@@ -58,7 +58,7 @@ def on_memory_of(
 
 
 def _arrays_of(arg1: Any, shape: Any) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[int, int]]:
-    """Return the three NumPy arrays of a user's CSR matrix by name, and its shape; one dimension is a matrix of one row."""
+    """Return the three NumPy arrays of a user's CSR matrix by name, and the matrix's shape; a vector counts as one row."""
     if scipy.sparse.issparse(arg1) and arg1.format == "csr":
         parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.shape if shape is None else shape
     elif isinstance(arg1, tuple) and len(arg1) == 3:

@@ -17,7 +17,7 @@ forked = False
 
 
 def _guard_child() -> None:
-    """Note in a forked process that its parent used devices, and keep the objects of PyOpenCL from being released."""
+    """Note in a forked process whether its parent used devices; if so, keep PyOpenCL's objects from being released."""
     global forked
     forked = _used
     if forked:

@@ -119,7 +119,7 @@ class LoopKernel(Parameters):
     @property
     @override
     def template(self) -> str:
-        """The loop's name up to ":"."""
+        """The loop's name up to ":", that is without the variant."""
         return self.row.name.partition(":")[0]
 
     @property

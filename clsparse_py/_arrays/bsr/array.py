@@ -254,7 +254,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
             self._become(Structure(self.queue, self._structure.shape, indices, indptr), data)
 
     def sum_duplicates(self) -> None:
-        """Sort the blocks of each row of blocks by column, and sum blocks at one place in their order, in place."""
+        """Sort the blocks of each row of blocks by column, and replace blocks at the same place by their sum, in place."""
         if self.has_canonical_format:
             return
         queue = self.queue
