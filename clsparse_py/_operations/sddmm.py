@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -322,6 +323,7 @@ class _Sampling(Repeating):
 
     def __init__(self) -> None:
         self._launches: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]] = {}
+        self._changing = threading.Lock()  # several threads multiply by one structure
 
     def sample(self, M: Matrix, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
         """Return ``X @ Y`` at the places of M's entries; values must be adjacent in each row of X and in each column of Y."""
@@ -357,7 +359,9 @@ class _Sampling(Repeating):
         sizes = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span)
         recorder = make_recorder(chain, (X.dtype, Y.dtype, arithmetic.result), scaled=False)
         recorder.launch(built, groups if n else 0, *list_arguments(recorder), *sizes, *dense, M.indptr, M.indices)
-        while len(self._launches) >= limits.max_kinds:
-            self._launches.pop(next(iter(self._launches)), None)
-        self._launches[kind] = DenseProduct(recorder.recording(), queue), arithmetic.result
-        return self._launches[kind]
+        launch = DenseProduct(recorder.recording(), queue), arithmetic.result
+        with self._changing:
+            while len(self._launches) >= limits.max_kinds:
+                del self._launches[next(iter(self._launches))]
+            self._launches[kind] = launch
+        return launch
