@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -13,6 +14,7 @@ from supposed import describe_as
 
 from clsparse_py import csr_array, sddmm
 from clsparse_py._ground.errors import BuildError
+from clsparse_py._operations.sddmm import _Sampling
 
 
 @pytest.mark.refusals
@@ -68,6 +70,27 @@ def test_known_operands(queue: cl.CommandQueue) -> None:
     for result in results:
         np.testing.assert_allclose(result.data.get(), np.einsum("ek,ek->e", X[rows], Z[S.indices]))
     assert sddmm(M[:4], x[:4], y).shape == (4, 20)
+
+
+def test_another_thread_may_drop_a_launch_at_once(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dropped(dict[Any, Any]):
+        """Launches that other threads drop as soon as they are kept."""
+
+        def __setitem__(self, kind: Any, launch: Any) -> None:
+            super().__setitem__(kind, launch)
+            self.clear()
+
+    init = _Sampling.__init__
+
+    def with_other_threads(sampling: Any) -> None:
+        init(sampling)
+        sampling._launches = Dropped()
+
+    monkeypatch.setattr(_Sampling, "__init__", with_other_threads)
+    mask = csr_array(np.eye(5, dtype=np.float32), queue=queue)
+    for inner in (1, 6):
+        result = sddmm(mask, np.ones((5, inner), np.float32), np.ones((inner, 5), np.float32))
+        np.testing.assert_array_equal(result.toarray(), inner * np.eye(5))
 
 
 def test_gradients_of_spmm(queue: cl.CommandQueue) -> None:
