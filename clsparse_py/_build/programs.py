@@ -567,7 +567,7 @@ def _build_error(
 
 @contextmanager
 def recording() -> Iterator[list[Built]]:
-    """Collect the kernels that are asked for inside a ``with`` block, as tests do."""
+    """Yield a list in which the kernels that are asked for inside the ``with`` block are collected, for tests."""
     kernels: list[Built] = []
     with _lock:
         _recorders.append(kernels)

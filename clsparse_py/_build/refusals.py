@@ -191,7 +191,7 @@ def _write(identity: str, refusals: dict[str, Refusal]) -> None:
 
 
 def forget(identity: str) -> int:
-    """Forget the kernels that a device's compiler refused, so that they are built again, and return their number."""
+    """Forget the kernels that a device's compiler refused, here and on disk, to build them again; return their number."""
     refusals = load(identity)
     if refusals:
         _write(identity, {})

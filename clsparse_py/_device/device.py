@@ -261,7 +261,7 @@ def _kind(device: cl.Device) -> tuple[int, bool]:
 
 
 def preference(device: cl.Device, others: Iterable[cl.Device]) -> tuple[bool, float, int]:
-    """Return the sort key of a device among those of its type, with or without own memory alike; the smallest is first.
+    """Return the sort key of a device among devices of the same `_kind` (type and memory); the smallest key comes first.
 
     The key is whether the device was not tuned on this machine; the negative rank, if profiles rank all of these devices; and the
     negative product of compute units, width of float vectors, and clock rate, if all drivers report one, as some report 0.

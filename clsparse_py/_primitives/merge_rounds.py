@@ -28,7 +28,7 @@ Arrays = tuple[cl_array.Array, ...]
 
 
 def allocate_spare(chain: Chain, n: int, x: Arrays) -> Arrays:
-    """Return scratch arrays of ``n`` entries, as many as in ``x`` (keys, or keys and values), for every second merge round."""
+    """Return as many scratch arrays of ``n`` entries as ``x`` has (keys, values if any); every second merge round writes them."""
     return tuple(chain.scratch(n, array.dtype) for array in x)
 
 
@@ -85,7 +85,7 @@ class MergeTiles(OfElements):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments: those of `OfElements`, a work-item's elements, staged values or not, and sizes."""
+        """Return the template's arguments: `OfElements`' own, a work-item's elements, ``staged``, and sizes in local memory."""
         wide = self.staged and self.elements.value_bytes == 16
         return {
             **OfElements.arguments(self),

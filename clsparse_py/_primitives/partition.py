@@ -133,7 +133,7 @@ def has_few_rows(n_rows: int) -> bool:
 
 
 def fit_path_shape(device: Device, work_group: int, items: int, own_bytes: int = 0) -> tuple[int, int]:
-    """Return the work-group size, and the rows plus entries to a work-item, at most the given ones, that fit merge-path tiles.
+    """Return the most work-items, and the most rows plus entries to each, up to the given, with which a merge-path tile fits.
 
     A tile takes at most half of the local memory; ``own_bytes`` of it are the kernel's own for each row or entry.
     """

@@ -33,7 +33,7 @@ class Moving(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        """The OpenCL C before the template's text: the types I of indices and V of moved values, V being I for positions."""
+        """The OpenCL C before the template's text: the type I of indices, and V of moved values, I if these have 0 bytes."""
         moved_type = MOVED_TYPES[self.value_bytes] if self.value_bytes else "I"
         return f"{super().prelude}\ntypedef {moved_type} V;  // values, which are moved and not computed with"
 

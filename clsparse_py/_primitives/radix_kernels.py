@@ -186,7 +186,7 @@ class RanksTiles(Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record with the largest size up to ``work_group`` that divides the tile, which is kept; None for 0."""
+        """Return the record for the largest work-group up to ``work_group`` whose size divides the tile's; None for 0."""
         # The size of a tile stays the same: all kernels of a pass of the radix sort have to agree on that size.
         group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
         if not group:
@@ -405,7 +405,7 @@ class RadixChunkScatter(_OfPositions):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records: words made of rows ("", or "highest" by the highest digit), of positions ("listed"), or read."""
+        """Yield example records: words of rows ("", or "highest" for the highest digit), of positions ("listed"), and given."""
         types, value_bytes = 3 * (arithmetic.index,), arithmetic.result.itemsize
         rows = cls(1, *types, source="rows", last=True, value_bytes=value_bytes, positions=False, pointers=False, far=True)
         yield "", rows

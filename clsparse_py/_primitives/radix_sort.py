@@ -80,7 +80,7 @@ class Shape:
         return (cls(True, 1, 1, bits, device.compute_units),)
 
     def narrow(self, device: Device, bits: int, n: int, value_bytes: int) -> Shape:
-        """Return this shape for digits of ``bits`` bits: with half or a quarter of the tile if few, unless a launch is added.
+        """Return this shape for digits of ``bits`` bits: few bits get half or a quarter of the tile, unless that adds a launch.
 
         Half a tile has runs of four entries of a digit then, and more tiles are resident at a time; but their counts are soon too
         many for every work-group to add them up.
@@ -203,7 +203,7 @@ _starts = functools.lru_cache(maxsize=256)(RadixStarts)
 
 
 def _tiles_per_group(device: Device, tiles: int, bits: int) -> int:
-    """Return how many adjacent tiles' digits a work-group counts: 1 to 8, if they fit, and leave 4 work-groups to a core."""
+    """Return how many adjacent tiles' digits a work-group counts: the most, up to 8, that fit and leave 4 groups to a core."""
     sizes = (size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)
     return device.fitting(sizes, lambda size: 4 * size << bits, RESERVED)
 

@@ -91,7 +91,7 @@ class SegmentClasses(OfRuns):
 
     @functools.cached_property
     def groups_at(self) -> int:
-        """Index, in the plan (the device's numbers about segments), of the first bin's number of its first work-group."""
+        """Index, in the plan (the device's numbers about segments), of the first of the bins' first work-groups."""
         return self.lists_at + self.n_classes + 1
 
     @property

@@ -39,7 +39,7 @@ Algorithm = Literal["serial", "simple", "balanced"]
 #: The algorithms of segmented merge, in the order of the paper that describes segmented merge.
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
-#: Merge rounds that a sort of tiles is worth on GPUs: given runs that need more rounds beyond those of tiles are sorted anew.
+#: Merge rounds that sorting tiles is worth, but not on CPUs: given runs that take more rounds than tiles by over this are sorted.
 SORT_ROUNDS = 2
 
 

@@ -147,7 +147,7 @@ class SortNetwork(OfElements):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        """Return the record for a smaller work-group, with more elements to a lane; None if more than 32 or the shortest bin."""
+        """Return the record for a smaller work-group with more elements to a lane; None if over 32 or over the shortest bin."""
         if work_group < 1:
             return None
         group = 1 << work_group.bit_length() - 1
@@ -236,7 +236,7 @@ class _Networks(NamedTuple):
 
     @classmethod
     def of(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
-        """Return the kernels that sort short and medium segments: built by the first call for types of keys and values."""
+        """Return the kernels that sort short and medium segments: built by the first call for a device, types and shape."""
         kind = _Networks, chain.device, index, elements, shape
         networks = chain.worked_out(kind, lambda: cls._build(chain, *kind[2:]))
         note_asked(networks.built)

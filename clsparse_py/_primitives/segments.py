@@ -99,7 +99,7 @@ class Runs:
         return f"#define RUNS_GIVEN {int(self.given)}\n#define TILE {self.tile}l\n#define SORT_ROUNDS {self.sort_rounds}u"
 
 
-#: Largest numbers in the label of a segmented sort's shape, by kind and name; as loops over registers are unrolled, 16 of these.
+#: Largest numbers in the label of a segmented sort's shape, by kind and name; few registers, as loops over them are unrolled.
 _BOUNDS = {
     "chunks": {"work-group": 1 << 16, "tile": 1 << 30, "block": 1 << 10},
     "lanes": {"work-group": 1 << 16, "merge-group": 1 << 16, "registers": 16, "short": 1 << 16},

@@ -143,7 +143,7 @@ class Recorder(Chain):
             self.commands.append(copy_again)
 
     def _place(self, argument: Any) -> int:
-        """Return the index, in the table of arguments, of an argument of the next recorded command; a constant is added."""
+        """Return the index, in the table of arguments, of an argument of the next recorded command; constants are added."""
         if isinstance(argument, (_Operand, Number)):
             if isinstance(argument, _Scratch):
                 argument.last = len(self.commands)
@@ -344,7 +344,7 @@ class Recording:
         forms: Sequence[tuple[Any, ...]],
         allocator: Any,
     ) -> list[cl_array.Array]:
-        """Enqueue the recorded commands with input arrays in the first slots, and return new arrays, those of the slots after.
+        """Enqueue the recorded commands with input arrays in the first slots and new arrays in the others; return the new arrays.
 
         There is one command at least.
 
