@@ -405,7 +405,7 @@ class RadixChunkScatter(_OfPositions):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records: words of rows ("", or "highest" for the highest digit), of positions ("listed"), and given."""
+        """Yield example records by source of words: rows ("", "highest" for the highest digit), positions ("listed"), "words"."""
         types, value_bytes = 3 * (arithmetic.index,), arithmetic.result.itemsize
         rows = cls(1, *types, source="rows", last=True, value_bytes=value_bytes, positions=False, pointers=False, far=True)
         yield "", rows

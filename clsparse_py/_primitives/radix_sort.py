@@ -501,7 +501,7 @@ def radix_sort(
     bits: tuple[int, int] | None = None,
     out: cl_array.Array | Pair | None = None,
 ) -> cl_array.Array | Pair:
-    """Sort integers, and move values with them.
+    """Return integers, the keys, in stable ascending order; with ``values``, which move with their keys, the pair (keys, values).
 
     Parameters
     ----------

@@ -347,7 +347,7 @@ def _enqueue_sums(
     keys: tuple[cl_array.Array, ...] = (),
     sums_out: cl_array.Array | None = None,
 ) -> cl_array.Array:
-    """Enqueue the sums of a scan's tiles of entries; return an array of ``n_sums`` numbers: a zero, then the sum of each tile.
+    """Enqueue the sums of a scan's tiles of entries; return an array of ``n_sums`` numbers: a zero, then the first tiles' sums.
 
     ``keys``: the keys of entries, and the array that takes the last keys of tiles.
     """

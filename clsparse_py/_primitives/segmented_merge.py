@@ -94,7 +94,7 @@ def segmented_merge(
     check: bool = False,
     out: cl_array.Array | Pair | None = None,
 ) -> cl_array.Array | Pair:
-    """Merge the sorted sub-segments of each segment, and move values with the keys.
+    """Return keys after a merge of each segment's sorted sub-segments; with ``values``, which move with keys, (keys, values).
 
     Parameters
     ----------

@@ -443,7 +443,7 @@ def segmented_sort(
     *,
     out: cl_array.Array | Pair | None = None,
 ) -> cl_array.Array | Pair:
-    """Sort the keys of each segment, and move values with them.
+    """Return each segment's keys in stable ascending order; with ``values``, which move with their keys, (keys, values).
 
     Parameters
     ----------
