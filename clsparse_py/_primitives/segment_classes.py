@@ -181,9 +181,9 @@ class Inspection:
 def inspect_segments(
     chain: Chain, segments: Segments, n: int, shape: Shape, runs: Runs, teams: tuple[int, ...] = ()
 ) -> Inspection:
-    """Enqueue the grouping of segments by length (none if pointers decrease or have wrong ends); return the lists and the counts.
+    """Enqueue the grouping of segments by length; return groups' counts and lists, empty lists if pointers are invalid.
 
-    Kernels read nothing outside of arrays, whatever the pointers: these have to begin with 0, never decrease and end with ``n``.
+    Kernels read nothing outside of arrays, whatever the pointers: valid ones begin with 0, never decrease and end with ``n``.
 
     Parameters
     ----------

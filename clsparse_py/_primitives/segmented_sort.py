@@ -113,7 +113,7 @@ class SortNetwork(OfElements):
     @property
     @override
     def shape_name(self) -> str:
-        """Part of the kernel's name for ranges, shortest bin, most lanes, a lane's elements, such as ``segments_8_32x4_``."""
+        """Part of the kernel's name, such as ``segments_8_32x4_``: ranges, shortest bin, most lanes, elements a lane."""
         return f"{self.ranges}_{self.bins[0]}_{self.lanes}x{self.registers}_"
 
     @property

@@ -137,7 +137,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
 
     @override
     def prepare(self, problem: SortProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Build the kernels of a shape of segmented sort, and return a function that sorts the segments by them."""
+        """Build segmented sort's kernels, whose sizes ``label`` names, and return a function that sorts the segments by them."""
         shape, out_values = Shape.parse(label), problem.out[1] if problem.values is not None else None
 
         def sort() -> list[cl.Event]:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-#: Friendships in a karate club (Zachary 1977, Figure 1): the friends of a higher number, by the number of a member.
+#: Friendships in a karate club (Zachary 1977, Figure 1): by each member's number, the friends with higher numbers.
 _KARATE = {
     1: (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 18, 20, 22, 32),
     2: (3, 4, 8, 14, 18, 20, 22, 31),

@@ -110,7 +110,7 @@ class Outer(AtEntries):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records of the kernel for a sparse row, "", and for a sparse "column"."""
+        """Yield the kernel's example records by name: "" for a sparse row, "column" for a column."""
         types = arithmetic.index, arithmetic.a, arithmetic.x
         for variant, result, of_row in (("", arithmetic.index, True), ("column", "int64", False)):
             yield variant, cls(min(128, device.max_work_group), *types, "multiply", result, of_row)

@@ -55,7 +55,7 @@ GIVEN = "given"
 LAST = "last"
 #: Suffix of a label of a choice of accumulators: one accumulator makes the rows of all bins (classes of rows) with the choice.
 _TOGETHER = ":together"
-#: Names of the SpGEMM methods that merge rows of B, which may have limits of rows in a strategy's label.
+#: Names of SpGEMM methods that merge rows of B; a strategy's label may limit length and products of rows.
 MERGING = ("reg-merge", "merge")
 #: Names of the SpGEMM methods of which one ends each strategy: their last bin takes rows of any size and sets no least workspace.
 TAKING_ALL = ("esc", "esc-local", "long-rows")

@@ -37,9 +37,9 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 
 
 # The rounding floor is the argument ``floor`` of `lanczos`, times the precision of the largest eigenvalue.
-# ARPACK leaves residuals of eigenpairs of up to 98 units of the precision of the largest eigenvalue, LAPACK of 5 units.
+# ARPACK leaves eigenpairs' residuals of up to 98 times the largest eigenvalue's precision, LAPACK of 5 times.
 # With `_DRIFT` 1 in place of 4, the eigenvalues of a grid of 44 x 44 took 3.3 times the products, with 2 they took 1.2 times.
-#: Factor by which an eigenpair's residual, computed by a product, may exceed the rounding floor in up to `_DRIFTING_RESTARTS`.
+#: Factor by which an eigenpair's residual, computed by a product, may exceed the rounding floor in `_DRIFTING_RESTARTS` restarts.
 _DRIFT = 4.0
 #: Restarts of Lanczos' method up to which `_DRIFT` holds; n times as many multiply `_DRIFT` by the square root of n.
 _DRIFTING_RESTARTS = 100

@@ -9,7 +9,7 @@ __all__ = [
     "LAYOUT", "NORM", "POLYNOMIAL_BEGIN", "POLYNOMIAL_END", "POLYNOMIAL_STEP", "RESIDUAL", "RESIDUAL_NORM",
 ]  # fmt: skip
 
-# Each coefficient of a multigrid smoother has a set of scalars of its own, as the scalar `gain` of that set.
+# Each coefficient of a multigrid smoother is the scalar `gain` of a set of scalars of its own.
 # The scalar `curvature` is p^H A p for the first direction p of a multigrid K-cycle.
 #: Names of the scalars and sums of a multigrid cycle on the device.
 LAYOUT = Layout(scalars=("gain", "curvature"), sums=("rr", "pb", "pq", "cross"))

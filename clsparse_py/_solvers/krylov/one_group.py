@@ -145,7 +145,7 @@ class Iterations(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        """Return the template's arguments by name: a script's data, limits of exponents, whether sums need local memory."""
+        """Return the template's named arguments: a script's data, exponent limits for scaling, whether sums need local memory."""
         max_sums = max(len(step.sums) for step in (*self.script.steps, self.script.ending, *_CHECK) if isinstance(step, Pass))
         return {
             "work_group": self.work_group,
