@@ -20,12 +20,12 @@ from clsparse_py._memory.pool import side_queue
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Halo"]
+__all__ = ["MAX_EXCHANGES", "Halo"]
 
 #: The type of ranges of entries, by the rank that sends or receives the entries.
 _Ranges = dict[int, slice]
 #: Most exchanges of messages that a halo caches with their buffers: one for each direction, dtype, column count and strides.
-_MAX_EXCHANGES = 16
+MAX_EXCHANGES = 16
 
 _Cached = TypeVar("_Cached")
 
@@ -93,7 +93,7 @@ class Halo:
         """Return the exchange of messages cached under a key, made by ``make`` if missing; a full cache then drops the oldest."""
         cached: _Cached | None = self._exchanges.get(key)
         if cached is None:
-            if len(self._exchanges) == _MAX_EXCHANGES:
+            if len(self._exchanges) == MAX_EXCHANGES:
                 del self._exchanges[next(iter(self._exchanges))]
             cached = self._exchanges[key] = make()
         return cached

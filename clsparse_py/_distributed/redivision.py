@@ -13,15 +13,12 @@ from clsparse_py._build.plain import door
 from clsparse_py._distributed.border import copy_positions
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
-from clsparse_py._distributed.halo import Halo
+from clsparse_py._distributed.halo import MAX_EXCHANGES, Halo
 from clsparse_py._memory.memory import allocate
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
 
 __all__ = ["move_entries"]
-
-#: Most pairs of divisions (before, after) whose exchange of entries is kept for a communicator; a new one drops the oldest.
-_MAX_PAIRS = 16
 
 #: The kept exchanges of entries, by communicator and by the pair of the vector's division before and after.
 _kept: weakref.WeakKeyDictionary[Communicator, dict[tuple[Division, Division], _Redivision]] = weakref.WeakKeyDictionary()
@@ -83,7 +80,7 @@ def move_entries(own: cl_array.Array, comm: Communicator, before: Division, afte
         queue: Any = own.queue
         with comm.together():
             redivision = _Redivision(comm, before, after, queue)
-        if len(pairs) == _MAX_PAIRS:
+        if len(pairs) == MAX_EXCHANGES:
             del pairs[next(iter(pairs))]
         pairs[before, after] = redivision
     return redivision(own)

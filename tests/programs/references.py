@@ -27,6 +27,8 @@ def product_from_left(A: Any, x: np.ndarray) -> np.ndarray:
 
 def sum_by_parts(A: Any, axis: int | None) -> Any:
     """Return sums of complex values; SciPy multiplies by ones, which makes NaN of infinity."""
+    if A.dtype.kind != "c":
+        return A.sum(axis=axis)  # of the sizes of values
     parts = A.real.sum(axis=axis), A.imag.sum(axis=axis)
     total = np.empty(np.shape(parts[0]), A.dtype)
     total.real, total.imag = parts

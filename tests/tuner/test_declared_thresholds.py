@@ -48,7 +48,7 @@ LIMITS = {
     "_memory.pool._MIN_STEP_BITS": "of OpenCL: the alignment of buffers",
     "_memory.unordered._MOST_AHEAD": "of OpenCL: commands of a queue without order that runtimes keep (quirk 43)",
     "_memory.device_array._MAX_EVENTS": "of OpenCL: events that a command waits for",
-    "_distributed.halo._MAX_EXCHANGES": "of memory: kinds of vectors whose buffers are kept",
+    "_distributed.halo.MAX_EXCHANGES": "of memory: kinds of vectors, and pairs of divisions, whose buffers are kept",
     "_solvers.amg.coarsest._MAX_DENSE": "of memory: unknowns of a dense inverse",
     "_solvers.amg.coarsest._ROUNDING": "of a type: times the spacing of its numbers",
 }
