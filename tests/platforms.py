@@ -10,7 +10,7 @@ import pyopencl as cl
 import clsparse_py
 from clsparse_py._device.device import describe, unusable
 
-__all__ = ["PLATFORMS", "has_fp64", "queue_on"]
+__all__ = ["PLATFORMS", "has_fp64", "make_queue", "queue_on"]
 
 
 def _list_usable() -> dict[str, cl.Device]:
@@ -46,3 +46,15 @@ def queue_on(name: str) -> cl.CommandQueue:
 def has_fp64(name: str) -> bool:
     """Return whether a platform's device has double precision."""
     return describe(PLATFORMS[name]).fp64
+
+
+#: Out-of-order queues of tests, which live as long as the process: quirk 44.
+_unordered: list[cl.CommandQueue] = []
+
+
+def make_queue(beside: cl.CommandQueue, properties: int) -> cl.CommandQueue:
+    """Return a new queue on the device of another one."""
+    queue = cl.CommandQueue(beside.context, beside.device, properties)
+    if properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
+        _unordered.append(queue)
+    return queue

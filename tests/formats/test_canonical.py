@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import random_structure
 from pairs import combinations
-from platforms import PLATFORMS, has_fp64, queue_on
+from platforms import PLATFORMS, has_fp64, make_queue, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array
@@ -229,7 +229,7 @@ def test_coordinates_of_another_context(queue: cl.CommandQueue) -> None:
 @pytest.mark.parametrize("ordered", [True, False])
 def test_methods_work_in_place(queue: cl.CommandQueue, ordered: bool) -> None:
     if not ordered:
-        queue = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+        queue = make_queue(queue, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     x = np.arange(SHAPE[1], dtype=np.int32)
     wanted = scipy_parts(np.int32)
     y = wanted @ x

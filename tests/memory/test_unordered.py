@@ -8,6 +8,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse
+from platforms import make_queue
 from pyopencl import array as cl_array
 
 import clsparse_py as sp
@@ -21,7 +22,7 @@ def unordered(queue: cl.CommandQueue) -> cl.CommandQueue:
     if not queue.device.queue_properties & PROPERTIES.OUT_OF_ORDER_EXEC_MODE_ENABLE:
         pytest.skip("the device keeps commands in order")
     both = PROPERTIES.OUT_OF_ORDER_EXEC_MODE_ENABLE | PROPERTIES.PROFILING_ENABLE
-    return cl.CommandQueue(queue.context, queue.device, both)
+    return make_queue(queue, both)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from oracle import check, expected_product, host, random_structure, random_values
-from platforms import PLATFORMS
+from platforms import PLATFORMS, make_queue
 from pyopencl import array as cl_array
 from supposed import describe_as, suppose
 
@@ -106,7 +106,7 @@ def test_semirings(queue: cl.CommandQueue, semiring: Any) -> None:
 
 
 def test_queue_of_the_operand(queue: cl.CommandQueue) -> None:
-    other = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    other = make_queue(queue, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     A = csr_array(sp.eye_array(5000, format="csr", dtype=np.float32), queue=queue)
     x = cl_array.to_device(other, np.ones((5000, 2), np.float32))
     for _ in range(20):

@@ -12,7 +12,7 @@ from chains import DEVICE_TYPES, LENGTHS, chain_on, legal, on_device, room, valu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs import combinations, uncovered_pairs
-from platforms import PLATFORMS, queue_on
+from platforms import PLATFORMS, make_queue, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import primitives
@@ -154,7 +154,7 @@ def test_views_are_scanned(queue: cl.CommandQueue) -> None:
 def test_an_out_of_order_queue(queue: cl.CommandQueue) -> None:
     properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
     try:
-        loose = cl.CommandQueue(queue.context, queue.device, properties)
+        loose = make_queue(queue, properties)
     except cl.Error:
         pytest.skip("the device has no such queues")
     values = values_of("int32", 100_000, np.random.default_rng(8))

@@ -14,7 +14,7 @@ from chains import on_device, pointers_of, room
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs import combinations
-from platforms import PLATFORMS, queue_on
+from platforms import PLATFORMS, make_queue, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py._build import programs
@@ -196,7 +196,7 @@ def test_the_host_does_not_wait_where_no_segment_is_known_to_be_long(
 @pytest.mark.parametrize("out_of_order", [False, True])
 def test_results_on_any_queue(queue: cl.CommandQueue, out_of_order: bool) -> None:
     mode = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    other = cl.CommandQueue(queue.context, queue.device, mode if out_of_order else 0)
+    other = make_queue(queue, mode if out_of_order else 0)
     ptr, runs = pointers_of([1000, 0, 300]), pointers_of([400, 600, 300])
     keys = keys_of(1300, "int32", 0)
     for _ in range(3):

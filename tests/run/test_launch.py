@@ -7,6 +7,7 @@ from contextlib import nullcontext
 import numpy as np
 import pyopencl as cl
 import pytest
+from platforms import make_queue
 from pyopencl import array as cl_array
 
 from clsparse_py._memory.memory import free_memory
@@ -19,7 +20,7 @@ def test_counters_are_zeros_for_every_chain(queue: cl.CommandQueue, ordered: boo
     properties = cl.command_queue_properties
     if not ordered and not queue.device.queue_properties & properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
         pytest.skip("the device keeps commands in order")
-    own = cl.CommandQueue(queue.context, queue.device, 0 if ordered else properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    own = make_queue(queue, 0 if ordered else properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     for n in (3, 7, 1000, 5):
         chain = Chain(own)
         first, second = chain.counters(n), chain.counters(n)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
+from platforms import make_queue
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, memory_info, spmv, spmv_plan
@@ -55,7 +56,7 @@ def test_a_kind_is_worked_out_once(queue: cl.CommandQueue, ordered: bool) -> Non
     properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
     if not ordered and not queue.device.queue_properties & properties:
         pytest.skip("the device keeps commands in order")
-    own, calls = cl.CommandQueue(queue.context, queue.device, 0 if ordered else properties), Calls()
+    own, calls = make_queue(queue, 0 if ordered else properties), Calls()
     for step in range(3):
         values = np.arange(N, dtype=np.uint32) % 7 + np.uint32(step)
         np.testing.assert_array_equal(run_scan(own, values, calls), expected_scan(values))

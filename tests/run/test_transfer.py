@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 import pytest
+from platforms import make_queue
 from pyopencl import array as cl_array
 
 from clsparse_py._device.device import describe
@@ -58,7 +59,7 @@ def test_contexts(queue: cl.CommandQueue) -> None:
 
 def test_pending_names_what_a_queue_does_not_order(queue: cl.CommandQueue) -> None:
     other = cl.CommandQueue(queue.context, queue.device)
-    unordered = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    unordered = make_queue(queue, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     array = cl_array.empty(queue, 3, np.int32)
     assert find_pending_events(queue, array) is None
     gate = cl.UserEvent(queue.context)

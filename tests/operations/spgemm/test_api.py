@@ -11,6 +11,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
+from platforms import make_queue
 from problems import assert_product, device_matrix, pattern_product, rows_of
 from pyopencl import array as cl_array
 
@@ -278,7 +279,7 @@ def test_a_matrix_that_begins_inside_its_buffers(queue: cl.CommandQueue, pair: O
 def test_queues_of_every_kind(queue: cl.CommandQueue, pair: Operands, properties: str) -> None:
     kinds = cl.command_queue_properties
     bits = {"out of order": kinds.OUT_OF_ORDER_EXEC_MODE_ENABLE, "profiling": kinds.PROFILING_ENABLE}[properties]
-    other = cl.CommandQueue(queue.context, queue.device, bits)
+    other = make_queue(queue, bits)
     A, B = pair
     for method in ("auto", *METHODS):
         left, right = csr_array(A, queue=other), csr_array(B, queue=other)
@@ -290,7 +291,7 @@ def test_queues_of_every_kind(queue: cl.CommandQueue, pair: Operands, properties
 
 
 def test_duplicates_on_a_queue_without_order(queue: cl.CommandQueue) -> None:
-    other = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    other = make_queue(queue, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     rng = np.random.default_rng(0)
     A, B = rough((40, 30), 12, rng), rough((30, 50), 12, rng)
     canonical = A.copy(), B.copy()

@@ -12,6 +12,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as ss
+from platforms import make_queue
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 import clsparse_py as sp
@@ -145,7 +146,7 @@ def test_nothing_is_kept_of_structures_that_went(queue: cl.CommandQueue) -> None
 
 def test_a_queue_without_order(queue: cl.CommandQueue) -> None:
     out_of_order = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    free = cl.CommandQueue(queue.context, queue.device, properties=out_of_order)
+    free = make_queue(queue, out_of_order)
     S = uneven(np.random.default_rng(11))
     A = device_matrix(free, S)
     for factor in range(1, 6):

@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
+from platforms import make_queue
 from products import random_csr
 from pyopencl import array as cl_array
 
@@ -47,7 +48,7 @@ def pool_array(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> cl_array
 @pytest.mark.parametrize("kernel", [None, SPLIT], ids=["one launch", "two launches"])
 def test_calls_compute_anew(queue: cl.CommandQueue, host: sp.csr_array, properties: str, kernel: Any) -> None:
     out_of_order = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    other = cl.CommandQueue(queue.context, queue.device, out_of_order if properties == "out of order" else 0)
+    other = make_queue(queue, out_of_order if properties == "out of order" else 0)
     A, (x, y) = csr_array(host, queue=other), vectors(other)
     run = spmv_plan(A, kernel=kernel).bind(A, x, y)
     assert run.out is y

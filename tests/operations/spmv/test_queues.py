@@ -11,6 +11,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from oracle import check, expected_product, host, random_values
+from platforms import make_queue
 from products import random_csr
 from pyopencl import array as cl_array
 
@@ -27,7 +28,7 @@ SPLIT = KernelChoice("merge", 16, items=4)
 def test_queues_of_every_kind(queue: cl.CommandQueue, properties: str) -> None:
     kinds = cl.command_queue_properties
     bits = {"in order": 0, "out of order": kinds.OUT_OF_ORDER_EXEC_MODE_ENABLE, "profiling": kinds.PROFILING_ENABLE}[properties]
-    other = cl.CommandQueue(queue.context, queue.device, bits)
+    other = make_queue(queue, bits)
     matrix = sp.csr_array(np.ones((3, 60_000), np.float32))
     A = csr_array(matrix, queue=other)
     plan = spmv_plan(A, kernel=SPLIT)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import random_structure, random_values
 from pairs import combinations
-from platforms import PLATFORMS, has_fp64, queue_on
+from platforms import PLATFORMS, has_fp64, make_queue, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, transpose, transpose_plan
@@ -133,7 +133,7 @@ def test_method(case: dict[str, Any], take_as: Callable[..., None]) -> None:
 @pytest.mark.parametrize("ordered", [True, False])
 def test_transpose(queue: cl.CommandQueue, real: np.dtype, method: str, ordered: bool) -> None:
     if not ordered:
-        queue = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+        queue = make_queue(queue, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     for kind in ("gather", "binned"):
         matrix = matrix_for(kind, real)
         A = on_device(queue, matrix)

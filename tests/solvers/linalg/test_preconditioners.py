@@ -9,6 +9,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg as of_scipy
+from platforms import make_queue
 from pyopencl import array as cl_array
 
 import clsparse_py
@@ -49,7 +50,7 @@ def test_jacobi_is_the_inverse_of_the_diagonal(wide: cl.CommandQueue) -> None:
             M = linalg.jacobi(given)
             np.testing.assert_allclose(M @ np.eye(25), np.diag(1 / (host.diagonal() * turn)), rtol=1e-12)
         np.testing.assert_allclose(M.H @ np.ones(25), np.conj(1 / (host.diagonal() * turn)), rtol=1e-12)
-    unordered = cl.CommandQueue(wide.context, wide.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    unordered = make_queue(wide, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     M = linalg.jacobi(clsparse_py.csr_array(host, queue=unordered))
     np.testing.assert_allclose(M @ np.ones((25, 1)), 1 / host.diagonal()[:, None], rtol=1e-12)
     single = linalg.jacobi(clsparse_py.csr_array(host.astype(np.float32), queue=wide))

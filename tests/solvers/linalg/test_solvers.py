@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg as of_scipy
+from platforms import make_queue
 from pyopencl import array as cl_array
 from supposed import suppose
 
@@ -247,7 +248,7 @@ def test_kernels_of_other_devices_and_queues_without_order(
     solver = getattr(linalg, method)
     host, b = system()
     wanted = of_scipy.spsolve(host, b)
-    unordered = cl.CommandQueue(wide.context, wide.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    unordered = make_queue(wide, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
     A = clsparse_py.csr_array(host, queue=unordered)
     x, info = solver(A, cl_array.to_device(unordered, b), rtol=1e-10)
     assert info == 0
