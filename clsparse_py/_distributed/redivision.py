@@ -36,6 +36,8 @@ class _Redivision:
         self._first = int(np.count_nonzero(rows < own.start))
         self._n = rows.size
         self._halo = Halo(comm, before, rows[~is_own], queue)
+        # Places of the entries that stay, on the device, by the strides and columns of this rank's array.
+        self._places: dict[tuple[tuple[int, ...], int], cl_array.Array] = {}
 
     @door()
     def __call__(self, own: cl_array.Array) -> cl_array.Array:
@@ -50,12 +52,14 @@ class _Redivision:
         chain = Chain(queue, received, own)
         first, stays = self._first * width, self._stays.size * width
         if stays:
-            steps = [stride // item for stride in own.strides]
-            places = self._stays * steps[0]
-            if columns:
-                places = (places[:, None] + np.arange(width) * steps[1]).reshape(-1)
+            steps = tuple(stride // item for stride in own.strides)
+            places = self._places.get((steps, width))
+            if places is None:
+                rows = self._stays * steps[0]
+                by_entry = (rows[:, None] + np.arange(width) * steps[1]).reshape(-1) if columns else rows
+                places = self._places[steps, width] = copy_positions(queue, "x", by_entry)
             kept = chain.scratch(stays, own.dtype)
-            enqueue_permute(chain, copy_positions(queue, "x", places), own, kept, stays)
+            enqueue_permute(chain, places, own, kept, stays)
             chain.copy(result, kept, stays, first)
         chain.copy(result, received, first)
         chain.copy(result, received, received.size - first, first + stays, first)
