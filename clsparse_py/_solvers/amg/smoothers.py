@@ -158,6 +158,8 @@ def make_smoother(name: str, option: Any, rho: Callable[[], float]) -> Smoother 
     """
     kind, options = unpack(option)
     if kind is None:
+        if options:
+            raise TypeError(f"{name}: has no option {', '.join(options)}")
         return None
     if kind not in _KINDS:
         raise ValueError(f"{name}: {kind!r} does not run on the device; use 'jacobi' or 'chebyshev'")

@@ -300,6 +300,8 @@ def test_wrong_arguments(queue: cl.CommandQueue) -> None:
         {"strength": (None, {"theta": 1})},
         {"smooth": (None, {"omega": 1})},
         {"improve_candidates": (None, {"iterations": 1})},
+        {"presmoother": (None, {"degree": 3})},
+        {"postsmoother": (None, {"omega": 1})},
         {"improve_candidates": ("jacobi", {"x": 1})},
         {"presmoother": ("jacobi", {"x": 1})},
     ):
