@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -47,7 +48,10 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def library(name: str) -> ctypes.CDLL:
-    """Return one of CUDA's libraries, found by the helper that CuPy itself finds them with: wheels, conda, system folders."""
+    """Return one of CUDA's libraries: the file that e.g. ``CUSPARSE_LIBRARY`` names, else what CuPy itself finds."""
+    if (path := os.environ.get(f"{name.upper()}_LIBRARY")) is not None:
+        return ctypes.CDLL(path)
+    # In wheels, conda and the system's folders.
     from cuda.pathfinder import load_nvidia_dynamic_lib
 
     return ctypes.CDLL(load_nvidia_dynamic_lib(name).abs_path)
