@@ -59,28 +59,44 @@ def rows_of_grid(shape: tuple[int, int, int], first: int, last: int) -> scipy.sp
     return scipy.sparse.csr_array((values, result, indptr), shape=(last - first, planes * side))
 
 
-def _milliseconds(comm: Any, queue: Any, call: Callable[[], object], calls: int = _CALLS) -> float:
-    """Return the median time of a call that all ranks make, back to back in batches that end with a wait for all."""
-    call()
-    results = []
+def _milliseconds(comm: Any, queue: Any, *ways: Callable[[], object], calls: int = _CALLS) -> list[float]:
+    """Return the median times of calls that all ranks make, each back to back in batches that end with a wait for all.
+
+    Batches of the calls alternate, so that their times can be compared.
+    """
+    results: list[list[float]] = [[] for _ in ways]
+    for call in ways:
+        call()
+        call()
     for _ in range(_BATCHES):
-        queue.finish()
-        comm.barrier()
-        begin = time.perf_counter()
-        for _ in range(calls):
-            call()
-        queue.finish()
-        comm.barrier()
-        results.append(1e3 * (time.perf_counter() - begin) / calls)
-    return statistics.median(results)
+        for call, times in zip(ways, results, strict=True):
+            queue.finish()
+            comm.barrier()
+            begin = time.perf_counter()
+            for _ in range(calls):
+                call()
+            queue.finish()
+            comm.barrier()
+            times.append(1e3 * (time.perf_counter() - begin) / calls)
+    return [statistics.median(times) for times in results]
+
+
+def _beside_plain(comm: Any, queue: Any, call: Callable[[], object], plain: Callable[[], object], calls: int = _CALLS) -> Row:
+    """Return the time of a call of all ranks, and of one rank beside it the time of the class on one device."""
+    if comm.size > 1:
+        return {"ms": _milliseconds(comm, queue, call, calls=calls)[0]}
+    ms, alone = _milliseconds(comm, queue, call, plain, calls=calls)
+    return {"ms": ms, "plain class, ms": alone}
 
 
 def _product(comm: Any, name: str, A: Any) -> Row:
     """Return the times of ``A @ x`` and of the local part alone, the slowest rank's."""
     x = distributed.vector(np.ones(A.columns.length(comm.rank)), comm, A.columns)
-    whole, alone = (_milliseconds(comm, A.queue, call) for call in (lambda: A @ x, lambda: A.local @ x.own))
-    halo = comm.max(A.halo.columns.size)
-    return {"what": name, "ms": whole, "local part, ms": float(comm.max(alone)), "largest halo, entries": int(halo)}
+    whole, alone = _milliseconds(comm, A.queue, lambda: A @ x, lambda: A.local @ x.own)
+    row = {"what": name, "ms": whole, "local part, ms": float(comm.max(alone))}
+    # The local part of a single rank is the whole matrix, of the class on one device.
+    beside = {"plain class, ms": alone} if comm.size == 1 else {}
+    return row | beside | {"largest halo, entries": int(comm.max(A.halo.columns.size))}
 
 
 def _grid(comm: Any, n: int) -> Row:
@@ -101,8 +117,9 @@ def _iterations(comm: Any, n: int) -> list[Row]:
     results = []
     for name, once in (("cg", False), ("cg, one reduction", True)):
         options = {"rtol": 1e-300, "maxiter": _ITERATIONS, "one_reduction": once}
-        ms = _milliseconds(comm, A.queue, lambda options=options: sp.linalg.cg(A, b, **options), 1)  # type: ignore[misc]
-        results.append({"what": f"{name}, an iteration, 27 points, {n}^3 a rank", "ms": ms / _ITERATIONS, "weak": True})
+        solves = (lambda A=A, b=b, options=options: sp.linalg.cg(A, b, **options) for A, b in ((A, b), (A.local, b.own)))  # type: ignore[misc]
+        times = {key: ms / _ITERATIONS for key, ms in _beside_plain(comm, A.queue, *solves, calls=1).items()}
+        results.append({"what": f"{name}, an iteration, 27 points, {n}^3 a rank", **times, "weak": True})
     return results
 
 
@@ -111,9 +128,13 @@ def _of_gallery(comm: Any, name: str, *, squared: bool) -> list[Row]:
     A = distributed.csr_array.scattered(S, comm)
     if not squared:
         return [_product(comm, f"A @ x, {name}", A)]
-    plan = distributed.spgemm_plan(A, A)
-    ways = (("A @ A", lambda: A @ A, 2), ("plan(A, A)", lambda: plan(A, A), 5))
-    return [{"what": f"{way}, {name}", "ms": _milliseconds(comm, A.queue, call, calls)} for way, call, calls in ways]
+    plan, plain = distributed.spgemm_plan(A, A), A.local
+    own_plan = sp.spgemm_plan(plain, plain) if comm.size == 1 else None
+    ways: tuple[tuple[str, Callable[[], object], Callable[[], object], int], ...] = (
+        ("A @ A", lambda: A @ A, lambda: plain @ plain, 2),
+        ("plan(A, A)", lambda: plan(A, A), lambda: own_plan and own_plan(plain.data, plain.data), 5),
+    )
+    return [{"what": f"{way}, {name}", **_beside_plain(comm, A.queue, *calls)} for way, *calls in ways]
 
 
 def measure_ranks(comm: Any, given: argparse.Namespace) -> list[Row]:
@@ -135,15 +156,19 @@ def measure_ranks(comm: Any, given: argparse.Namespace) -> list[Row]:
 
 
 def _speedup_table(rows: Sequence[Row]) -> str:
-    """Return a table in which each time stands beside that of one rank of the same way."""
+    """Return a table in which each time stands beside that of one rank of the same way, and beside the plain class."""
     one = {(row["way"], row["what"]): row["ms"] for row in rows if row["ranks"] == 1}
-    lines = ["| what | way | ranks | ms | times one | local part | model |", "| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
+    plain = {row["what"]: row["plain class, ms"] for row in rows if "plain class, ms" in row}
+    lines = [
+        "| what | way | ranks | ms | times one | times plain | local part | model |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
     for row in rows:
         alone = one.get((row["way"], row["what"]), float("nan"))
         local, model = (f"{row[key]:.3f}" if key in row else "" for key in ("local part, ms", "model, ms"))
-        lines.append(
-            f"| {row['what']} | {row['way']} | {row['ranks']} | {row['ms']:.3f} | {alone / row['ms']:.2f} | {local} | {model} |"
-        )
+        ratios = (f"{ms / row['ms']:.2f}" for ms in (alone, plain.get(row["what"], float("nan"))))
+        cells = row["what"], row["way"], row["ranks"], f"{row['ms']:.3f}", *ratios, local, model
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 

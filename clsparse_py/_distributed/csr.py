@@ -22,6 +22,7 @@ from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division, by_boundaries, by_entries, by_rows, join_shares
 from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.multigrid import Hierarchy, set_up
+from clsparse_py._distributed.patterns import Pattern
 from clsparse_py._distributed.products import combine_entries, multiply_matrices
 from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history, spell
 from clsparse_py._distributed.split import Parts, join, split
@@ -178,7 +179,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         columns: Division,
         local: device_array,
         remote: device_array,
-        halo: np.ndarray[Any, Any],
+        halo: np.ndarray[Any, Any] | Halo,
     ) -> Self:
         """Return the matrix over ranks made of each rank's local and remote part, which are not checked.
 
@@ -187,12 +188,13 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         comm : Communicator
         rows, columns : Division
         local, remote : clsparse_py.csr_array
-        halo : numpy.ndarray of int64
-            The column of each column of ``remote``, ascending.
+        halo : numpy.ndarray of int64 or Halo
+            The column of each column of ``remote``, ascending; or a halo of these columns, which needs no message.
         """
         matrix = object.__new__(cls)
         with comm.together():
-            matrix._set_parts(comm, rows, columns, local, remote, Halo(comm, columns, halo, local.queue))
+            made = halo if isinstance(halo, Halo) else Halo(comm, columns, halo, local.queue)
+        matrix._set_parts(comm, rows, columns, local, remote, made)
         return matrix
 
     def _set_parts(
@@ -205,6 +207,15 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         self.shape = rows.n, columns.n
         self._nnz: int | None = None
         self._border: Border | None = None
+        self._pattern: Pattern | None = None
+
+    @property
+    def pattern(self) -> Pattern:
+        """The structure of this rank's parts, with what products keep for it; matrices that differ in values alone share it."""
+        pattern = self._pattern
+        if pattern is None or pattern.local is not self.local.structure or pattern.remote is not self.remote.structure:
+            pattern = self._pattern = Pattern(self)
+        return pattern
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -374,6 +385,8 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         matrix.history = self.history
         if matrix.remote.structure is self.remote.structure:
             matrix._border = self._border
+            if matrix.local.structure is self.local.structure:
+                matrix._pattern = self.pattern
         return matrix
 
     def _map_values(self, step: str, apply: Callable[[device_array], Any]) -> Self:

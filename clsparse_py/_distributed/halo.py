@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
+from typing_extensions import override
 
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
@@ -20,7 +21,7 @@ from clsparse_py._memory.pool import side_queue
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
 
-__all__ = ["MAX_EXCHANGES", "Halo"]
+__all__ = ["MAX_EXCHANGES", "Halo", "Staged", "split_ranges"]
 
 #: The type of ranges of entries, by the rank that sends or receives the entries.
 _Ranges = dict[int, slice]
@@ -58,11 +59,11 @@ class Halo:
         self._context = queue.context
         self.columns = columns
         cuts = np.searchsorted(columns, division.boundaries)
-        self.sources = _split_ranges(np.diff(cuts))
+        self.sources = split_ranges(np.diff(cuts))
         begin = division.part(comm.rank).start
         requests = [columns[cuts[rank] : cuts[rank + 1]] if rank in self.sources else None for rank in range(comm.size)]
         requested = [np.zeros(0, np.int64) if request is None else request - begin for request in comm.alltoall(requests)]
-        self.targets = _split_ranges(np.array([request.size for request in requested]))
+        self.targets = split_ranges(np.array([request.size for request in requested]))
         self.sent = np.concatenate(requested).astype(np.int64, copy=False)
         self.n_own = division.length(comm.rank)
         self._exchanges: dict[Hashable, Any] = {}
@@ -110,13 +111,13 @@ class Halo:
             border.add(ones, received, y)
 
 
-def _split_ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
+def split_ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
     """Return by rank the consecutive ranges of entries whose lengths are given in the order of ranks; empty ones are left out."""
     ends = np.cumsum(lengths)
     return {rank: slice(int(end - n), int(end)) for rank, (n, end) in enumerate(zip(lengths, ends, strict=True)) if n}
 
 
-class _Staged:
+class Staged:
     """A reusable exchange: values are copied from the device, sent as messages, and received values copied to the device.
 
     Parameters
@@ -157,6 +158,7 @@ class _Staged:
         self._earlier_events: list[cl.Event] = []
         self._leave_event: cl.Event | None = None
         self._arrival_event: cl.Event | None = None
+        self._values: cl_array.Array | None = None
 
     def _begin(self, operand: cl_array.Array) -> Chain:
         """Move the exchange to the operand's queue, and return a chain there for kernels that run before the copy to the host."""
@@ -178,10 +180,17 @@ class _Staged:
             self._leave_event = submit("the halo", cl.enqueue_copy, self._side, self._out, leaving.base_data, **named)
             self._side.flush()
 
+    def start(self, values: cl_array.Array) -> None:
+        """Enqueue the copy to the host of values that lie in the order of messages; `finish` sends the values."""
+        # The copy runs on the second queue: the values' memory must not be used again before it has ended.
+        self._values = values if self._out.size else None
+        self._send(self._begin(values), self._values)
+
     def finish(self) -> cl_array.Array:
         """Exchange messages with other ranks, and return the received values on the device; the main queue waits for the copy."""
         if self._leave_event is not None:
             self._leave_event.wait()
+            self._values = None
         if self._arrival_event is not None:
             self._arrival_event.wait()  # the last copy to the device still reads the host's buffer
         self._exchange.start()
@@ -195,7 +204,7 @@ class _Staged:
         return self._received
 
 
-class Fetch(_Staged):
+class Fetch(Staged):
     """The exchange that fetches the halo's entries of x from other ranks."""
 
     def __init__(self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, x: cl_array.Array) -> None:
@@ -210,6 +219,7 @@ class Fetch(_Staged):
         self._places = copy_positions(queue, "the halo", positions.reshape(-1))
         self._gathered = allocate(queue, "the halo", self._out.shape, x.dtype)
 
+    @override
     @door()
     def start(self, x: cl_array.Array) -> None:
         """Enqueue the gathering of the entries of x that go to other ranks, and the copy of these entries to the host."""
@@ -219,17 +229,13 @@ class Fetch(_Staged):
         self._send(chain, self._gathered if self._out.size else None)
 
 
-class Return(_Staged):
+class Return(Staged):
     """The exchange that returns sums for the halo's entries to the ranks of the entries."""
 
     def __init__(
         self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, dtype: np.dtype[Any], columns: tuple[int, ...]
     ) -> None:
         super().__init__(comm, queue, halo.sources, halo.targets, (halo.columns.size, halo.sent.size), dtype, columns, "sums")
-
-    def start(self, sums: cl_array.Array) -> None:
-        """Enqueue the copy of this rank's sums for other ranks' entries to the host; `finish` sends the sums to these ranks."""
-        self._send(self._begin(sums), sums if self._out.size else None)
 
 
 def _allocate_pinned_array(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -9,19 +9,18 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array as device_array
-from clsparse_py._build.plain import door
 from clsparse_py._distributed.border import copy_positions
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.halo import Halo
-from clsparse_py._distributed.products import divide_product, fetch_needed_rows, join_columns, require_fitting
+from clsparse_py._distributed.patterns import Product, gather_values, number_entries
+from clsparse_py._distributed.products import require_fitting
 from clsparse_py._distributed.shared import Distributed, describe
 from clsparse_py._ground.records import SetOnce
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations import spgemm as _spgemm
-from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import copy_to_device, copy_to_host
+from clsparse_py._run.transfer import copy_to_host
 
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
@@ -54,19 +53,10 @@ class SpgemmPlan(Distributed, SetOnce):
 
     def __init__(self, A: csr_array, B: csr_array) -> None:
         self.comm, self.shape = A.comm, (A.shape[0], B.shape[1])
-        self._A, self._B, self._queue = A, B, A.queue
-        (numbered_a, division_of_a), (numbered_b, division_of_b) = _number_entries(A), _number_entries(B)
-        own_rows, (fetched_rows, halo) = join_columns(numbered_a), fetch_needed_rows(A, numbered_b)
-        self._left = _Rearranged(self.comm, A.queue, division_of_a, own_rows.data)
-        self._right = _Rearranged(self.comm, A.queue, division_of_b, fetched_rows.data)
-        self._plan = _spgemm.spgemm_plan(own_rows.with_values(*self._left(A)), fetched_rows.with_values(*self._right(B)))
-        C = self._plan()
-        product = divide_product(A, B, C.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
-        self._places = [
-            copy_positions(A.queue, "places of values", copy_to_host(part.data, A.queue))
-            for part in (product.local, product.remote)
-        ]
-        self._pattern = _replace_values(product, [_gather_values(A.queue, C.data, positions) for positions in self._places])
+        self._A, self._B, self._product = A, B, Product(A, B)
+        # Plans of the products on this rank's device: of its own columns, and of other ranks' columns.
+        self._plans: dict[str, _spgemm.SpgemmPlan[device_array]] = {}
+        self.product(A, B)
 
     def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
         """Return the product of matrices of the planned structures; ranks send one another only the values of B that each needs.
@@ -90,8 +80,13 @@ class SpgemmPlan(Distributed, SetOnce):
 
     def product(self, A: csr_array, B: csr_array) -> csr_array:
         """Return the product over ranks of two matrices of the planned structures, which are not checked."""
-        C = self._plan(*self._left(A), *self._right(B))
-        return _replace_values(self._pattern, [_gather_values(self._queue, C.data, positions) for positions in self._places])
+        return self._product.multiply(A, B, self._multiply_by_plan)
+
+    def _multiply_by_plan(self, name: str, left: device_array, right: device_array) -> device_array:
+        """Return a product on this rank's device, by the plan that is kept under ``name``."""
+        if name not in self._plans:
+            self._plans[name] = _spgemm.spgemm_plan(left, right)
+        return self._plans[name](left.data, right.data)
 
     def __repr__(self) -> str:
         return f"<plan of a product of {self.shape[0]} x {self.shape[1]} on rank {self.comm.rank} of {self.comm.size}>"
@@ -197,7 +192,7 @@ def _number_entries(A: csr_array) -> tuple[csr_array, Division]:
 
 def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
     """Return a matrix on one device with the numbers from ``begin`` to ``end`` as the values of its entries."""
-    return A.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(begin, end)))
+    return A.with_values(number_entries(A.queue, end - begin, begin, np.dtype(np.int64)))
 
 
 class _Rearranged:
@@ -233,9 +228,8 @@ class _Rearranged:
     def __call__(self, A: csr_array) -> list[cl_array.Array]:
         """Return, for each array of entries' numbers, A's values of these entries; values of other ranks are fetched."""
         values = _concatenate(self._queue, [A.local.data, A.remote.data])
-        if not self._halo.silent:
-            values = _concatenate(self._queue, [values, self._halo.fetch(values)])
-        return [_gather_values(self._queue, values, positions) for positions in self._places]
+        fetched = None if self._halo.silent else self._halo.fetch(values)
+        return [gather_values(self._queue, places, values, fetched) for places in self._places]
 
 
 def _concatenate(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_array.Array:
@@ -250,14 +244,3 @@ def _concatenate(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_arr
         begin += array.size
     chain.finish(joined)
     return joined
-
-
-@door()
-def _gather_values(queue: cl.CommandQueue, values: cl_array.Array, positions: cl_array.Array) -> cl_array.Array:
-    """Return ``values[positions]`` as a new array on the device."""
-    gathered = allocate(queue, "values", positions.size, values.dtype)
-    if positions.size:
-        chain = Chain(queue, positions, values, writes=(gathered,))
-        enqueue_permute(chain, positions, values, gathered, positions.size)
-        chain.finish(gathered)
-    return gathered

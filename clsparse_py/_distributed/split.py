@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from clsparse_py._ground.index_types import index_for
+
 __all__ = ["Parts", "SentRows", "join", "split"]
 
 
@@ -50,11 +52,11 @@ class SentRows(NamedTuple):
     values: np.ndarray[Any, Any]
 
     @classmethod
-    def of(cls, rows: Any, part: slice, begin: int, halo: np.ndarray[Any, Any] | None = None) -> SentRows:
+    def of(cls, rows: Any, part: slice, begin: int) -> SentRows:
         """Return the rows of a range of a SciPy CSR array as `SentRows`, the form in which rows are sent to another rank.
 
-        The array's columns are the columns from ``begin`` on and, behind these, ``halo``. Marks show the columns that have
-        entries, in less time than sorting takes.
+        The array's columns are the columns from ``begin`` on. Marks show the columns that have entries, in less time than sorting
+        takes.
         """
         indptr = rows.indptr[part.start : part.stop + 1]
         entries = slice(int(indptr[0]), int(indptr[-1]))
@@ -64,11 +66,7 @@ class SentRows(NamedTuple):
         used = np.flatnonzero(marks)
         numbers = np.empty(n, columns_of_entries.dtype)
         numbers[used] = np.arange(used.size)
-        columns = used + begin
-        if halo is not None:
-            is_other = used >= n - halo.size
-            columns[is_other] = halo[used[is_other] - (n - halo.size)]
-        return cls(columns, numbers[columns_of_entries], np.diff(indptr), rows.data[entries])
+        return cls(used + begin, numbers[columns_of_entries], np.diff(indptr), rows.data[entries])
 
     @classmethod
     def concatenated(cls, received: Sequence[SentRows]) -> SentRows:
@@ -80,19 +78,26 @@ class SentRows(NamedTuple):
 
 
 def split(rows: Any, begin: int, end: int) -> Parts:
-    """Split a rank's matrix rows into two parts: its own columns, ``begin`` to ``end``, and other ranks'; entries keep order."""
+    """Split a rank's matrix rows into two parts: its own columns, ``begin`` to ``end``, and other ranks'; entries keep order.
+
+    A part has indices of int32 as far as they reach, also of rows with int64: it has fewer columns than the whole matrix.
+    """
     columns = rows.indices.astype(np.int64, copy=False)
     is_own = (columns >= begin) & (columns < end)
     own_before = np.concatenate([[0], np.cumsum(is_own)])[rows.indptr]
     halo, positions = np.unique(columns[~is_own], return_inverse=True)
-    local = (rows.data[is_own], columns[is_own] - begin, own_before)
-    remote = (rows.data[~is_own], positions.reshape(-1), rows.indptr - own_before)
-    m = rows.shape[0]
-    return Parts(
-        scipy.sparse.csr_array(local, shape=(m, end - begin)),
-        scipy.sparse.csr_array(remote, shape=(m, halo.size)),
-        halo.astype(np.int64, copy=False),
+    parts = (
+        (rows.data[is_own], columns[is_own] - begin, own_before, end - begin),
+        (rows.data[~is_own], positions.reshape(-1), rows.indptr - own_before, halo.size),
     )
+    local, remote = (_assemble(*part) for part in parts)
+    return Parts(local, remote, halo.astype(np.int64, copy=False))
+
+
+def _assemble(data: Any, columns: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any], n_columns: int) -> Any:
+    """Return the SciPy CSR array of a part of a rank's rows, with indices of int32 as far as they reach."""
+    index = index_for(max(data.size, n_columns))
+    return scipy.sparse.csr_array((data, columns.astype(index), indptr.astype(index)), shape=(indptr.size - 1, n_columns))
 
 
 def join(parts: Parts, begin: int, n_columns: int) -> Any:

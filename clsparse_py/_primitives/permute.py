@@ -1,4 +1,4 @@
-"""Permutation of values, addition of values at positions, and the base of the records of kernels that move values."""
+"""Permutation of values, addition of values at positions, numbering, and the base of the records of kernels that move values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clsparse_py._precision.arithmetic import MOVED_TYPES, name_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, get_recording, run
 
-__all__ = ["PERMUTE", "Moving", "enqueue_add_at", "enqueue_permute", "record_permute"]
+__all__ = ["PERMUTE", "Moving", "enqueue_add_at", "enqueue_number", "enqueue_permute", "enqueue_permute_two", "record_permute"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,25 @@ PERMUTE = declare_loop(
 )
 
 
+#: The kernel that gathers values of two arrays by positions: those of the second array follow on those of the first.
+PERMUTE_TWO = declare_loop(
+    "primitives/permute_two",
+    "out[k] = first[positions[k]], or second[positions[k] - n_first] from position n_first on; arrays begin offset entries into "
+    "their buffers.",
+    "const I *positions, ulong n_first, const V *first, ulong offset, const V *second, ulong second_offset, V *out",
+    "const ulong position = positions[k];",
+    "out[k] = position < n_first ? first[offset + position] : second[second_offset + position - n_first];",
+    counter="k",
+    types="I V",
+)
+
+
+#: The kernel that numbers the entries of an array: ``out[k] = lowest + k``.
+NUMBER = declare_loop(
+    "primitives/number", "out[k] = lowest + k.", "ulong lowest, I *out", "out[k] = (I)(lowest + k);", counter="k"
+)
+
+
 #: The kernel that adds numbers to the entries of an array at different positions: ``out[positions[k]] += values[k]``.
 ADD_AT = declare_loop(
     "primitives/add_at",
@@ -77,6 +96,27 @@ def enqueue_permute(
     run(chain, _enqueue_permute, (positions, values, out), n, values.offset // values.dtype.itemsize, work_group)
 
 
+def enqueue_permute_two(
+    chain: Chain,
+    positions: cl_array.Array,
+    first: cl_array.Array,
+    second: cl_array.Array,
+    out: cl_array.Array,
+    work_group: int | None = None,
+) -> None:
+    """Enqueue ``out[k] = joined[positions[k]]``, where ``joined`` is ``first`` followed by ``second``, which is not made.
+
+    ``first`` and ``second`` have entries, are contiguous, and may begin inside their buffers.
+    """
+    offsets = (first.offset // first.dtype.itemsize, second.offset // second.dtype.itemsize)
+    run(chain, _enqueue_permute_two, (positions, first, second, out), positions.size, first.size, *offsets, work_group)
+
+
+def enqueue_number(chain: Chain, out: cl_array.Array, lowest: int = 0, work_group: int | None = None) -> None:
+    """Enqueue ``out[k] = lowest + k`` for all entries of an array of integers that begins its buffer."""
+    run(chain, _enqueue_number, (out,), out.size, lowest, work_group)
+
+
 def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
     """Return the recorded commands of ``out[k] = values[positions[k]]`` for ``n`` entries of arrays that begin their buffers."""
     return get_recording(chain, _enqueue_permute, (index, value_dtype, value_dtype), n, 0, None)
@@ -101,6 +141,29 @@ def _enqueue_permute(
     """Enqueue the gather of values by positions, ``out[k] = values[positions[k]]``, in the form that `recording.run` takes."""
     types = name_of(positions.dtype), MOVED_TYPES[values.dtype.itemsize]
     enqueue_loop(chain, PERMUTE, n, types, positions, values, np.uint64(first), out, work_group=work_group)
+
+
+def _enqueue_permute_two(
+    chain: Chain,
+    positions: cl_array.Array,
+    first: cl_array.Array,
+    second: cl_array.Array,
+    out: cl_array.Array,
+    n: int,
+    n_first: int,
+    offset: int,
+    second_offset: int,
+    work_group: int | None,
+) -> None:
+    """Enqueue the gather of values of two arrays by positions, in the form that `recording.run` takes."""
+    types = name_of(positions.dtype), MOVED_TYPES[first.dtype.itemsize]
+    arguments = positions, np.uint64(n_first), first, np.uint64(offset), second, np.uint64(second_offset), out
+    enqueue_loop(chain, PERMUTE_TWO, n, types, *arguments, work_group=work_group)
+
+
+def _enqueue_number(chain: Chain, out: cl_array.Array, n: int, lowest: int, work_group: int | None) -> None:
+    """Enqueue the numbering of an array's entries, ``out[k] = lowest + k``, in the form that `recording.run` takes."""
+    enqueue_loop(chain, NUMBER, n, (name_of(out.dtype),), np.uint64(lowest), out, work_group=work_group)
 
 
 def _enqueue_add_at(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import operator
+import weakref
 from typing import Any
 
 import numpy as np
@@ -123,3 +126,53 @@ def test_sums_have_scipys_structure(queue: cl.CommandQueue) -> None:
             a + a.T
         with pytest.raises(ValueError, match="rows must be divided"):
             a + team.csr_array(B, division="rows")
+
+
+@pytest.mark.any_platform
+def test_later_products_send_values_alone(queue: cl.CommandQueue) -> None:
+    A, B = matrix(40, 40, 1), matrix(40, 30, 2)
+    needed = [np.unique(A[first:last].indices) for first, last in itertools.pairwise(DIVISION)]
+    owners = [np.searchsorted(DIVISION, rows, side="right") - 1 for rows in needed]
+    entries = sum(
+        int(np.diff(B.indptr)[rows[of != rank]].sum()) for rank, (rows, of) in enumerate(zip(needed, owners, strict=True))
+    )
+    messages = sum(np.unique(of[of != rank]).size for rank, of in enumerate(owners))
+    with distributed.over([queue] * 3, time_limit=60) as team:
+        a = team.csr_array(A, division=DIVISION)
+        b = team.csr_array(B, division=DIVISION)
+        for factor in (1, 3, 2j):
+            before = sum(comm.sent.messages for comm in team.ranks), sum(comm.sent.bytes for comm in team.ranks)
+            same((2 * a) @ (factor * b), (2 * A) @ (factor * B))
+            sent = sum(comm.sent.messages for comm in team.ranks), sum(comm.sent.bytes for comm in team.ranks)
+            assert np.subtract(sent, before).tolist() == [messages, entries * np.dtype(type(factor)).itemsize]
+        kept = [next(iter(part.pattern.products.values())) for part in a.parts]
+        same(a @ b, A @ B)
+        assert [next(iter(part.pattern.products.values())) for part in a.parts] == kept
+        # A rank that has no kept product, as its matrix is another, makes the others begin anew.
+        a.parts[1]._pattern = None
+        same(a @ b, A @ B)
+        same(a @ b, A @ B)
+        patterns = [weakref.ref(part.pattern) for part in b.parts]
+        del b
+        gc.collect()
+        assert [pattern() for pattern in patterns] == [None] * 3
+        assert not any(len(part.pattern.products) for part in a.parts)
+
+
+@pytest.mark.any_platform
+def test_products_of_any_number_of_ranks(queue: cl.CommandQueue) -> None:
+    A, B = matrix(5, 4, 1, np.complex128, 0.5), matrix(4, 6, 2, np.complex128, 0.5)
+    wide = [scipy.sparse.csr_array((S.data, S.indices.astype(np.int64), S.indptr.astype(np.int64)), S.shape) for S in (A, B)]
+    empty = scipy.sparse.csr_array((5, 4)), scipy.sparse.csr_array((4, 6)), scipy.sparse.csr_array((4, 0))
+    for size in (1, 2, 7):
+        with distributed.over([queue] * size, time_limit=60) as team:
+            for left, right in ((A, B), wide, (empty[0], B), (A, empty[1]), empty[:2], (empty[0][:0], B), (A, empty[2])):
+                a = team.csr_array(left, division="rows")
+                b = team.csr_array(right, division=a.columns)
+                # The parts have as few bytes an entry as they can.
+                assert all(part.local.indices.dtype == np.int32 for part in a.parts)
+                plan = team.run(distributed.spgemm_plan, a, b)
+                for _ in range(2):
+                    same(a @ b, left @ right)
+                    same(plan(a, b), left @ right)
+                    same(plan(2 * a, b), (2 * left) @ right)
