@@ -9,75 +9,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from bench.generators.graphs import rmat
 from clsparse_py import default_queue, distributed
+from clsparse_py._distributed.costs import Sent
 from clsparse_py.distributed import Division, by_entries, by_rows
 
-__all__ = ["Sent", "of_cubes", "of_grid", "of_matrix"]
-
-#: Bytes of a value, in double precision.
-_VALUE_BYTES = 8
-#: Bytes of an index.
-_INDEX_BYTES = 4
-#: Bandwidth of a product in bytes a second, measured on two H100.
-_DEVICE = 2.4e12
-#: Bandwidth between pinned memory and a device in bytes a second, measured on two H100.
-_STAGING = 55e9
-#: Seconds of the host for a launch, measured on two H100.
-_LAUNCH = 9e-6
-#: Bandwidth between devices in bytes a second, assumed: each device has a network interface or PCIe link of its own.
-_NETWORK = 25e9
-#: Latency of a message in seconds, assumed.
-_MESSAGE = 2e-6
-#: Commands from the gather to the arrival of the halo.
-_COMMANDS = 6
-#: Commands after the arrival of the halo.
-_COMMANDS_AFTER = 2
-
-
-class Sent(NamedTuple):
-    """What one rank needs of others for a product.
-
-    Attributes
-    ----------
-    halo : int
-        Entries of x.
-    sources : int
-        Ranks that they come from: messages.
-    entries : int
-        Of the rank's own rows.
-    rows : int
-    """
-
-    halo: int
-    sources: int
-    entries: int
-    rows: int
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the messages, in double precision."""
-        return self.halo * _VALUE_BYTES
-
-    @property
-    def seconds_alone(self) -> float:
-        """Seconds of the product with the rank's entries, each of which is read once."""
-        return self.entries * (_VALUE_BYTES + _INDEX_BYTES) / _DEVICE
-
-    @property
-    def seconds_of_exchange(self) -> float:
-        """Seconds from the gather to the arrival of the halo: to the host, over the network, to the device."""
-        return self.bytes * (2 / _STAGING + 1 / _NETWORK) + self.sources * _MESSAGE + _COMMANDS * _LAUNCH
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of the whole product: the exchange is hidden as far as the local part lasts."""
-        return max(self.seconds_alone, self.seconds_of_exchange) + _COMMANDS_AFTER * _LAUNCH
+__all__ = ["of_cubes", "of_grid", "of_matrix"]
 
 
 def of_matrix(S: scipy.sparse.csr_array, division: Division) -> list[Sent]:
@@ -168,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("| matrix | ranks | rows | messages | KiB | of A's bytes | alone, us | exchange, us | speed-up at most |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name, size, halo in _compute(sizes, given.scale):
-        of_a = halo.bytes / max(halo.entries * (_VALUE_BYTES + _INDEX_BYTES), 1)
+        of_a = halo.bytes / max(halo.bytes_of_entries, 1)
         print(
             f"| {name} | {size:,} | {halo.rows:,} | {halo.sources:,} | {halo.bytes / 1024:,.0f} | {of_a:.2%} "
             f"| {halo.seconds_alone * 1e6:,.0f} | {halo.seconds_of_exchange * 1e6:,.0f} "

@@ -317,6 +317,7 @@ TABLE = {
     "distributed.csr_array.transpose": "ranks(lambda A, x: A.transpose() @ x)",
     "distributed.csr_array.astype": "ranks(lambda A, x: A.astype(np.complex64))",
     "distributed.csr_array.by_blocks": "ranks(lambda A, x: sp.linalg.cg(A, x, M=A.by_blocks(sp.linalg.jacobi)))",
+    "distributed.csr_array.explain": "ranks(lambda A, x: A.explain())",
     "distributed.csr_array.mapped": "ranks(lambda A, x: A.mapped(lambda part: 2 * part, lambda part: 3 * part))",
     "distributed.csr_array.scattered": "ranks(lambda A, x: type(A).scattered(L_HOST, A.comm, queue=A.local.queue))",
     "distributed.csr_array.assembled":

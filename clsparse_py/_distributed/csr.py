@@ -19,6 +19,7 @@ from clsparse_py._arrays.csr import csr_array as device_array
 from clsparse_py._arrays.csr import make_canonical
 from clsparse_py._distributed.border import Border
 from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._distributed.costs import Explanation, Sent
 from clsparse_py._distributed.division import Division, by_boundaries, by_entries, by_rows, join_shares
 from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.multigrid import Hierarchy, set_up
@@ -242,6 +243,18 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             f"<distributed csr_array of {m} x {n}, {self.dtype}: rank {self.comm.rank} of {self.comm.size} "
             f"has rows {share.start} to {share.stop}, and needs {halo.columns.size} entries of x of {len(halo.sources)} ranks>"
         )
+
+    @collective
+    def explain(self) -> Explanation:
+        """Return what each rank receives and reads for ``A @ x``, and the time by a model beside one device's, as a table.
+
+        Graphs of a power law need nearly all of x on each rank: one device is faster, which the explanation then says.
+        """
+        halo, local, remote = self.halo, self.local, self.remote
+        numbers = halo.columns.size, len(halo.sources), local.nnz + remote.nnz, local.shape[0]
+        bytes_of_entry = self.dtype.itemsize, max(local.indices.dtype.itemsize, remote.indices.dtype.itemsize)
+        ranks = self.comm.stacked(np.array([*numbers, *bytes_of_entry], np.int64), f"explain({describe(self)})")
+        return Explanation(tuple(Sent(*numbers) for numbers in ranks.tolist()))
 
     # ---- for solvers
 

@@ -16,6 +16,7 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import distributed
+from clsparse_py._distributed.costs import Explanation, Sent
 from clsparse_py._distributed.division import by_boundaries, join_shares
 from clsparse_py._distributed.in_process import ThreadCommunicator
 from clsparse_py.distributed import Division, RankError
@@ -423,3 +424,30 @@ def test_vectors_are_numpys(queue: cl.CommandQueue) -> None:
         assert z.vdot(z) == np.vdot(x + 1j * y, x + 1j * y)
         with pytest.raises(ValueError, match="divided alike"):
             u + team.vector(x)
+
+
+@pytest.mark.any_platform
+def test_explanations_count_what_is_sent(queue: cl.CommandQueue) -> None:
+    graph = scipy.sparse.random_array((60, 60), density=0.3, rng=np.random.default_rng(0), format="csr")
+    line = scipy.sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(60, 60), format="csr")
+    for S, size in (
+        (graph, 3),
+        (line.astype(np.complex64), 2),
+        (scipy.sparse.csr_array((60, 60)), 2),
+        (graph[:1, :1], 3),
+        (graph, 1),
+    ):
+        with distributed.over([queue] * size, time_limit=60) as team:
+            A = team.csr_array(S, division="rows")
+            explanation = A.explain()
+            before = [(comm.sent.messages, comm.sent.bytes) for comm in team.ranks]
+            A @ team.vector(np.ones(S.shape[1], S.dtype), A.columns)
+            sent = np.array([(comm.sent.messages, comm.sent.bytes) for comm in team.ranks]) - before
+            needed = [(rank.sources, rank.bytes) for rank in explanation.ranks]
+            assert sent.sum(axis=0).tolist() == np.sum(needed, axis=0).tolist()
+            assert sum(rank.bytes_of_entries for rank in explanation.ranks) == S.nnz * (S.dtype.itemsize + 4)
+            assert explanation.one_is_faster == (size > 1)
+            assert ("one device is faster" in repr(explanation)) == (size > 1)
+    # Large grids are worth several devices.
+    rank = Sent(256**2, 1, 27 * 256**3 // 2, 256**3 // 2)
+    assert not Explanation((rank, rank)).one_is_faster
