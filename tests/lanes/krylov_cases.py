@@ -88,7 +88,13 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
             B = np.outer(b, np.arange(9)).astype(dtype) if method == "auto" else b
             plan = linalg.triangular_plan(A, lower=lower, method=method)
             np.testing.assert_allclose(part @ plan(B), B, atol=1e-2)
-        for solver, M in ((linalg.cg, linalg.ic0(A, sweeps)), (linalg.bicgstab, linalg.ilu0(A, sweeps))):
+        by_colours: dict[str, Any] = {"ordering": "multicolour", "solve": "isai"}
+        for solver, M in (
+            (linalg.cg, linalg.ic0(A, sweeps)),
+            (linalg.bicgstab, linalg.ilu0(A, sweeps)),
+            (linalg.cg, linalg.ic0(A, **by_colours)),
+            (linalg.bicgstab, linalg.ilu0(A, **by_colours)),
+        ):
             x, info = solver(A, b, M=M, rtol=rtol)
             assert info == 0
             np.testing.assert_allclose(host @ x, b, atol=atol)

@@ -736,6 +736,14 @@ def _triangular(d: Draw) -> Step:
     return Step("triangular_plan", text, f"triangular({T}{'.T' * transposed}, {b}, {unit})", grade="round", tolerance=3000)
 
 
+def _draw_preconditioner(d: Draw, solver: str, A: str) -> str:
+    """Return the call of a preconditioner of a matrix, with options of incomplete factors."""
+    if d.chance(0.5):
+        return f"linalg.jacobi({A})"
+    options = f"{d.one([None, 2])}, ordering={d.one(['natural', 'multicolour'])!r}, solve={d.one(['exact', 'isai'])!r}"
+    return f"linalg.{'ic0' if solver == 'cg' else 'ilu0'}({A}, {options})"
+
+
 @operation("solvers", 1.5)
 def _solver(d: Draw) -> Step:
     n = max(d.size(), 1)
@@ -752,7 +760,7 @@ def _solver(d: Draw) -> Step:
     if name == "spsolve":
         return Step(name, f"linalg.spsolve({matrix}.tocsr(), {b})", f"solved({matrix}, {b})", grade="round", tolerance=1e4)
     rtol = 1e-5 if dtype == "float32" else 1e-10
-    more = "" if d.chance(0.6) or scale else ", M=linalg.jacobi({A})".replace("{A}", matrix)
+    more = "" if d.chance(0.4) or scale else f", M={_draw_preconditioner(d, name, matrix)}"
     if name == "minres":
         more = ""
     return Step(

@@ -19,7 +19,7 @@ __all__ = ["eliminate", "sweep_factors"]
 _MAX_GROUPS = 16
 
 
-def eliminate(queue: cl.CommandQueue, A: Matrix, *, hermitian: bool) -> cl_array.Array:
+def eliminate(queue: cl.CommandQueue, A: Matrix, *, hermitian: bool, method: str = "auto") -> cl_array.Array:
     """Return the values of the incomplete factors (ILU(0) or IC(0)) of a matrix, in its pattern, by exact elimination.
 
     Parameters
@@ -28,6 +28,8 @@ def eliminate(queue: cl.CommandQueue, A: Matrix, *, hermitian: bool) -> cl_array
         In order.
     A, hermitian
         As of `sweep_factors`.
+    method : {"auto", "serial", "levels"}
+        As of `get_solver`.
 
     Raises
     ------
@@ -35,10 +37,14 @@ def eliminate(queue: cl.CommandQueue, A: Matrix, *, hermitian: bool) -> cl_array
         The kernel is refused.
     """
     chain, index = Chain(queue, A.data, A.indices, A.indptr), A.indptr.dtype
-    factors = allocate(queue, "factors", max(A.data.size, 1), A.dtype)
+    factors = allocate(queue, "factors", A.data.size, A.dtype)
     operands = A.indptr, A.indices, A.data, factors
     fields = name_of(index), A.dtype.name, hermitian
-    if choose_method(queue, A.structure) == "serial":
+    if not A.shape[0]:
+        return factors
+    if method == "auto":
+        method = choose_method(queue, A.structure)
+    if method == "serial":
         built, _ = chain.build(Factor(1, *fields, "rows"))
         chain.launch(built, 1, index.type(A.shape[0]), *operands)
     else:
@@ -76,7 +82,7 @@ def sweep_factors(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, swee
     index = A.indptr.dtype
     built, record = chain.build(Factor(work_group_of(chain.device), name_of(index), A.dtype.name, hermitian, "sweep"))
     groups = min(-(-n // record.work_group), chain.device.compute_units * _MAX_GROUPS)
-    current, following = start, allocate(queue, "factors", max(start.size, 1), start.dtype)
+    current, following = start, allocate(queue, "factors", start.size, start.dtype)
     for _ in range(sweeps):
         chain.launch(built, groups, index.type(n), A.indptr, A.indices, A.data, current, following)
         current, following = following, current

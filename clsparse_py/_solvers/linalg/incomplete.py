@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -12,13 +12,15 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._arrays.base import on_device
-from clsparse_py._arrays.functions.triangles import tril
+from clsparse_py._arrays.functions.triangles import tril, triu
 from clsparse_py._arrays.hosted import on_host, queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
-from clsparse_py._ground.errors import runs_on_host
+from clsparse_py._ground.errors import require_name, runs_on_host
 from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.preconditioning import Colouring, colour_rows, invert_triangle
 from clsparse_py._operations.triangular import RightSide, eliminate, get_solver, sweep_factors
+from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator, cast_to
@@ -27,45 +29,107 @@ from clsparse_py._solvers.linalg.preconditioners import nonzero_diagonal, place_
 
 __all__ = ["block_jacobi", "ic0", "ilu0", "isai"]
 
+#: Names of orders in which an incomplete factorisation takes the unknowns.
+_Ordering = Literal["natural", "multicolour"]
+#: Names of how incomplete factors are applied: by solutions, or by products with approximate inverses.
+_Solve = Literal["exact", "isai"]
+
+
+class _Factor(NamedTuple):
+    """An incomplete factor: a sparse array with the factor in its upper or lower triangle."""
+
+    matrix: Any
+    upper: bool
+    unit: bool
+
+    def bind_solution(self, queue: cl.CommandQueue, dtype: np.dtype[Any], method: str) -> Apply:
+        """Return the function that enqueues ``x = T^-1 b`` for the triangular factor T and vectors of a dtype."""
+        factor = cast_to(self.matrix, dtype)
+        solver = get_solver(queue, factor.structure, dtype, upper=self.upper, unit=self.unit, method=method)
+        for part in factor.parts:
+            # The host waits for the factor's arrays once, as each solution would wait for them again.
+            for event in part.events:
+                event.wait()
+        values, singular = factor.data, allocate(queue, "a flag", 1, np.dtype(np.int32))
+        return lambda b, x: solver.enqueue(Chain(queue), values, RightSide(b), x, singular)
+
+    def invert(self) -> Any:
+        """Return the incomplete sparse approximate inverse of the factor, as a canonical CSR array."""
+        triangle = (triu if self.upper else tril)(self.matrix, format="csr")
+        return triangle.with_values(invert_triangle(triangle, upper=self.upper, unit=self.unit))
+
 
 class _Factors(DeviceOperator):
-    """Solutions with two triangular matrices, one after the other; each may be upper, and may have ones for a diagonal."""
+    """Solutions with two triangular factors, one after the other, or products with their approximate inverses.
 
-    def __init__(self, *factors: tuple[Any, bool, bool]) -> None:
-        first = factors[0][0]
-        super().__init__(first.dtype, first.shape, first.queue)
-        self._factors = factors
+    Attributes
+    ----------
+    permutation : numpy.ndarray or None
+        Rows of the matrix in the order of the factors' rows: by colour; None if it is the natural order.
+    inverses : tuple
+        Approximate inverses of the two factors, if those take the place of solutions.
+    """
+
+    def __init__(self, first: _Factor, second: _Factor, colouring: Colouring | None, inverses: tuple[Any, ...]) -> None:
+        matrix = first.matrix
+        super().__init__(matrix.dtype, matrix.shape, matrix.queue)
+        self._factors, self._colouring, self.inverses = (first, second), colouring, inverses
+        self.permutation = None if colouring is None else colouring.order
 
     @property
     def factors(self) -> tuple[Any, ...]:
         """The sparse arrays of the device that hold the incomplete factors; a single array holds both factors of ILU(0)."""
-        return tuple({id(matrix): matrix for matrix, _, _ in self._factors}.values())
+        return tuple({id(factor.matrix): factor.matrix for factor in self._factors}.values())
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        """Return the function that enqueues the solution with both incomplete factors."""
-        first, second = (
-            _bind_solution(queue, cast_to(matrix, dtype), upper=upper, unit=unit) for matrix, upper, unit in self._factors
-        )
+        """Return the function that enqueues the solution with both incomplete factors, or the product with their inverses."""
+        if not self.shape[0]:
+            return lambda *_: None
+        if self.inverses:
+            first, second = (bind_operator(cast_to(inverse, dtype), queue, dtype) for inverse in self.inverses)
+        else:
+            method = _get_method(self._colouring)
+            first, second = (factor.bind_solution(queue, dtype, method) for factor in self._factors)
         between = allocate(queue, "a vector", self.shape[0], dtype)
+        if self._colouring is None:
 
-        def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-            """Enqueue the solution y of both triangular systems, one after the other, for the right-hand side x."""
-            first(x, between)
-            second(between, y)
+            def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+                """Enqueue the product y of the preconditioner and the vector x."""
+                first(x, between)
+                second(between, y)
 
-        return apply
+            return apply
+        n, rows, places = self.shape[0], self._colouring.rows, self._colouring.places
+        permuted = allocate(queue, "a vector", n, dtype)
+
+        def apply_permuted(x: cl_array.Array, y: cl_array.Array) -> None:
+            """Enqueue the product y of the preconditioner and the vector x, whose entries are permuted in between."""
+            enqueue_permute(Chain(queue), rows, x, permuted, n)
+            first(permuted, between)
+            second(between, permuted)
+            enqueue_permute(Chain(queue), places, permuted, y, n)
+
+        return apply_permuted
 
 
-def _bind_solution(queue: cl.CommandQueue, factor: Any, *, upper: bool, unit: bool) -> Apply:
-    """Return the function that enqueues ``x = T^-1 b`` for the triangular factor T and vectors of its dtype."""
-    solver, values = get_solver(queue, factor.structure, factor.dtype, upper=upper, unit=unit), factor.data
-    for part in factor.parts:
-        # The host waits for the factor's arrays once, as each solution would wait for them again.
-        for event in part.events:
-            event.wait()
-    singular = allocate(queue, "a flag", 1, np.dtype(np.int32))
-    return lambda b, x: solver.enqueue(Chain(queue), values, RightSide(b), x, singular)
+def _get_method(colouring: Colouring | None) -> str:
+    """Return the method of triangular systems: level sets of the few colours of rows, if there are; else as the device's."""
+    return "auto" if colouring is None else "levels"
+
+
+def _permute(A: Any, colouring: Colouring) -> Any:
+    """Return a CSR array with rows and columns sorted by colour; transposing sorts the rows' columns."""
+    return A[colouring.order].T.tocsr()[colouring.order].T.tocsr()
+
+
+def _symmetrise(A: Any) -> Any:
+    """Return an array whose pattern is that of ``A + A^T``, to be coloured: A itself if its pattern is symmetric."""
+    transposed = A.T.tocsr()
+    if transposed.structure is A.structure:
+        return A
+    marks = cl_array.to_device(A.queue, np.ones(A.nnz, np.bool_))
+    return A.with_values(marks) + transposed.with_values(marks)
 
 
 class _Inverse(DeviceOperator):
@@ -97,7 +161,7 @@ def _copy_canonical(A: Any) -> Any:
 
 
 @door()
-def ilu0(A: Any, sweeps: int | None = None) -> DeviceOperator:
+def ilu0(A: Any, sweeps: int | None = None, *, ordering: _Ordering = "natural", solve: _Solve = "exact") -> DeviceOperator:
     """Return the ILU(0) preconditioner of a matrix: solutions with incomplete factors L and U that have A's pattern.
 
     Parameters
@@ -105,25 +169,34 @@ def ilu0(A: Any, sweeps: int | None = None) -> DeviceOperator:
     A : sparse array
         Square; of this package, or of SciPy. Later changes of A go unnoticed.
     sweeps : int, optional
-        Sweeps over all entries, each of which brings them closer to the factors; by default the factors are exact.
+        How the factors are computed: sweeps over all entries, each of which brings them closer to the factors; by default the
+        factors are exact.
+    ordering : {"natural", "multicolour"}
+        Order of the unknowns in which A is factorised. "multicolour": by colours of which no unknown has a neighbour in its own,
+        so that the triangular systems have as many level sets as there are colours, and solvers take more iterations.
+    solve : {"exact", "isai"}
+        How the factors are applied. "exact": two triangular systems are solved. "isai": their incomplete sparse approximate
+        inverses are multiplied by, so that an application is two products, and solvers take more iterations.
 
     Returns
     -------
     scipy.sparse.linalg.LinearOperator
         For ``M`` of the solvers here, which apply it on the device, and of SciPy's. Its attribute ``factors`` has one array: L
-        below its diagonal, which is 1 for L, and U on and above it.
+        below its diagonal, which is 1 for L, and U on and above it. ``permutation`` is None, or with colours the NumPy array p
+        for which these are factors of ``A[p][:, p]``; ``inverses`` has the approximate inverses of L and U, if there are.
 
     Raises
     ------
     ValueError
-        A is not square, its diagonal has a 0, or the factors have.
+        A is not square, its diagonal has a 0, or the factors have; or an option has another value.
 
     Notes
     -----
     Saad, "Iterative Methods for Sparse Linear Systems", 10.3: elimination in the order of rows, or of level sets of
     A's lower triangle. Sweeps (Chow and Patel, "Fine-grained parallel incomplete LU factorization") compute all entries
     at the same time from those of the sweep before; they are those of ILU(0) once there were as many sweeps as the factors have
-    levels. A product solves two triangular systems, as `spsolve_triangular`.
+    levels. Colours: Jones and Plassmann, "A parallel graph coloring heuristic", the same on every device. Approximate inverses:
+    Anzt, Huckle, Bräckle and Dongarra, "Incomplete sparse approximate inverses for parallel preconditioning".
 
     Examples
     --------
@@ -134,7 +207,11 @@ def ilu0(A: Any, sweeps: int | None = None) -> DeviceOperator:
     >>> info
     0
     """
-    rows = _copy_canonical(A)
+    _check_options(ordering, solve)
+    rows, colouring = _copy_canonical(A), None
+    if ordering == "multicolour":
+        colouring = colour_rows(_symmetrise(rows).structure)
+        rows = _permute(rows, colouring)
     factors = rows.copy()
 
     def guess() -> Any:
@@ -145,21 +222,22 @@ def ilu0(A: Any, sweeps: int | None = None) -> DeviceOperator:
         values[below] /= rows.diagonal()[columns[below]]
         return values
 
-    factors.data = _compute_factors(rows, guess, sweeps, hermitian=False)
+    factors.data = _compute_factors(rows, guess, sweeps, colouring, hermitian=False)
     _require_diagonal(factors.diagonal())
-    return _Factors((factors, False, True), (factors, True, False))
+    first, second = _Factor(factors, upper=False, unit=True), _Factor(factors, upper=True, unit=False)
+    return _Factors(first, second, colouring, (first.invert(), second.invert()) if solve == "isai" else ())
 
 
 @door()
-def ic0(A: Any, sweeps: int | None = None) -> DeviceOperator:
+def ic0(A: Any, sweeps: int | None = None, *, ordering: _Ordering = "natural", solve: _Solve = "exact") -> DeviceOperator:
     """Return the IC(0) preconditioner of a Hermitian positive definite matrix: solutions with L and L^H, L of A's lower pattern.
 
     Parameters
     ----------
     A : sparse array
         Square; of this package, or of SciPy, of which the lower triangle is read. Later changes of A go unnoticed.
-    sweeps : int, optional
-        As for `ilu0`.
+    sweeps, ordering, solve
+        As for `ilu0`. With colours, stored zeros are no entries of the pattern.
 
     Returns
     -------
@@ -169,7 +247,7 @@ def ic0(A: Any, sweeps: int | None = None) -> DeviceOperator:
     Raises
     ------
     ValueError
-        A is not square, its diagonal has a 0, or there are no such factors: A may be indefinite.
+        A is not square, its diagonal has a 0, or there are no such factors: A may be indefinite; or an option has another value.
 
     Examples
     --------
@@ -180,8 +258,14 @@ def ic0(A: Any, sweeps: int | None = None) -> DeviceOperator:
     >>> info
     0
     """
-    rows = _copy_canonical(A)
+    _check_options(ordering, solve)
+    rows, colouring = _copy_canonical(A), None
     lower = tril(rows, format="csr")
+    if ordering == "multicolour":
+        rows = lower + tril(rows, -1, format="csr").conj().T.tocsr()
+        colouring = colour_rows(rows.structure)
+        rows = _permute(rows, colouring)
+        lower = tril(rows, format="csr")
 
     def guess() -> Any:
         """Return the entries of A's lower triangle, divided by the square root of the diagonal entry of their column."""
@@ -191,16 +275,30 @@ def ic0(A: Any, sweeps: int | None = None) -> DeviceOperator:
         return values
 
     factor = lower.copy()
-    factor.data = _compute_factors(lower, guess, sweeps, hermitian=True)
+    factor.data = _compute_factors(lower, guess, sweeps, colouring, hermitian=True)
     _require_diagonal(factor.diagonal())
-    return _Factors((factor, False, False), (factor.conj().T.tocsr(), True, False))
+    first, second = _Factor(factor, upper=False, unit=False), _Factor(factor.conj().T.tocsr(), upper=True, unit=False)
+    inverses: tuple[Any, ...] = ()
+    if solve == "isai":
+        # The inverse of L^H is L's, conjugate transposed: the preconditioner stays Hermitian.
+        inverse = first.invert()
+        inverses = inverse, inverse.conj().T.tocsr()
+    return _Factors(first, second, colouring, inverses)
 
 
-def _compute_factors(rows: Any, guess: Callable[[], Any], sweeps: int | None, *, hermitian: bool) -> Any:
+def _check_options(ordering: str, solve: str) -> None:
+    """Raise a ValueError if an option of an incomplete factorisation is none of its names."""
+    require_name("ordering", ordering, ("natural", "multicolour"))
+    require_name("solve", solve, ("exact", "isai"))
+
+
+def _compute_factors(
+    rows: Any, guess: Callable[[], Any], sweeps: int | None, colouring: Colouring | None, *, hermitian: bool
+) -> Any:
     """Return the values of incomplete factors of a matrix: exact if ``sweeps`` is None, else after so many sweeps."""
     queue = rows.queue
     if sweeps is None:
-        return eliminate(queue, rows, hermitian=hermitian)
+        return eliminate(queue, rows, hermitian=hermitian, method=_get_method(colouring))
     count = check_positive("sweeps", sweeps)
     return sweep_factors(queue, rows, cl_array.to_device(queue, guess().astype(rows.dtype)), count, hermitian=hermitian)
 
