@@ -294,7 +294,7 @@ def triangular_plan(
 
     Notes
     -----
-    All methods give the same bits: a row's entries are subtracted in their order.
+    Each method gives the same bits in each call. The methods agree to rounding: compilers may vectorise the sums of long rows.
 
     Examples
     --------
