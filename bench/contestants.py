@@ -125,7 +125,7 @@ class HostPrepared(Prepared):
         """Overwrite the result with words of ones: NaN, or -1."""
         for part in self._result:
             if not any(np.may_share_memory(part, kept) for kept in self._shared):
-                part.view(np.uint8).fill(0xFF)
+                part.ravel(order="K").view(np.uint8).fill(0xFF)
 
     def sample(self, repeat: int) -> dict[str, float]:
         """Time ``repeat`` calls in a row."""

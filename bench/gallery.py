@@ -154,6 +154,24 @@ _SPMM = [
     "uniform16_200k",
     "long_rows_40",
 ]
+# Matrices for triangular systems: few levels and many, short rows and long ones.
+_TRIANGULAR = [
+    "fd2d5_1024",
+    "fd2d5_2048",
+    "fd3d7_101",
+    "fe2d9_1024",
+    "fe3d27_60",
+    "cantilever",
+    "protein",
+    "qcd8",
+    "rmat14",
+    "rmat16",
+    "rmat18",
+    "webbase",
+    "road",
+    "uniform16_200k",
+    "long_rows_40",
+]
 # Symmetric positive definite matrices for multigrid: PyAMG takes seconds for each.
 _MULTIGRID = ["fd2d5_256", "fd3d7_40", "fd2d5_1024", "fe2d9_1024", "fd3d7_101", "fe3d27_60"]
 _MULTIGRID_GPU = ["fd2d5_2048", "fd3d7_160"]
@@ -172,6 +190,7 @@ SUITES = (
     "paper-amg",
     "multigrid",
     "spmm",
+    "triangular",
     "graphs",
     "small",
     "bins",
@@ -209,6 +228,7 @@ def suite(name: str, *, cpu: bool) -> list[str]:
         "paper-amg": _PAPER_AMG,
         "multigrid": _MULTIGRID + ([] if cpu else _MULTIGRID_GPU),
         "spmm": _SPMM,
+        "triangular": _TRIANGULAR,
         "graphs": _graphs(),
         "small": list(_SMALL),
         "bins": list(_BINS),

@@ -40,7 +40,7 @@ def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], 
         return elementwise.contestants(operation, queue)
     if operation == triangles_of.OPERATION:
         return triangles.contestants(queue)
-    if operation == sptrsv_of.OPERATION:
+    if operation in sptrsv_of.OPERATIONS:
         return sptrsv.contestants(queue)
     if operation in problems.GROUPS["sddmm"]:
         return sddmm.contestants(queue)

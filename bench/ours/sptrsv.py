@@ -1,4 +1,4 @@
-"""SpTRSV by the library: SciPy's function on arrays of the device, and a kept plan."""
+"""SpTRSV and SpTRSM by the library: SciPy's function on arrays of the device, and a kept plan."""
 
 from __future__ import annotations
 

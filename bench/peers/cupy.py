@@ -10,6 +10,7 @@ import pyopencl as cl
 from bench.contestants import Contestant, HostPrepared
 from bench.peers import cuda
 from bench.peers.array_primitives import OPERATIONS, array_primitive
+from bench.peers.cusparse_elementwise import canonicalizer
 from bench.peers.cusparse_spgemm import row_sorter
 from bench.problems import elementwise, indexing, triangles
 from bench.problems.base import Array, Result
@@ -106,11 +107,7 @@ def _elementwise(problem: elementwise.Union | elementwise.Sums | elementwise.Ext
             places, values = arrays
             kept = values != 0
             return places[kept], values[kept]
-        indptr, indices, data = arrays
-        result = cupyx.scipy.sparse.csr_matrix((data, indices, indptr), shape=problem.matrix.shape)
-        result.sort_indices()
-        result.eliminate_zeros()
-        return indexing.parts(result)
+        return canonicalizer(problem)(arrays)
 
     return cuda.CudaCalls(problem, compute, {"transfer": transfer}, "plain call of cupyx", unpack=unpack)
 

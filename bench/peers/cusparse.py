@@ -1,4 +1,4 @@
-"""cuSPARSE, called directly: SpMV and SpMM by every CSR algorithm, CSR to CSC, SDDMM and SpGEMM."""
+"""cuSPARSE, called directly: SpMV by every algorithm for CSR, and the other operations by modules of their own."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ import ctypes
 import time
 from typing import Any
 
-import numpy as np
 import pyopencl as cl
 
 from bench.contestants import Contestant, DeclinedError
 from bench.opencl import SAMPLES, Copy
-from bench.peers import cuda, cusparse_sddmm, cusparse_spgemm, cusparse_spmm
+from bench.peers import (
+    cuda,
+    cusparse_elementwise,
+    cusparse_sddmm,
+    cusparse_spgemm,
+    cusparse_spmm,
+    cusparse_sptrans,
+    cusparse_triangular,
+)
 from bench.peers.cuda import CudaCalls, address
-from bench.peers.cusparse_library import INDEX_TYPES, NON_TRANSPOSE, SCALARS, VALUE_TYPES, ZERO_BASED, call, handle
-from bench.problems import Problem, sddmm, spmm
+from bench.peers.cusparse_library import INDEX_TYPES, NON_TRANSPOSE, SCALARS, VALUE_TYPES, ZERO_BASED, call, handle, version
+from bench.problems import Problem, sddmm, spmm, sptrsv
 from bench.problems.spmv import Spmv
-from bench.problems.sptrans import Sptrans
 
-# cusparseAction_t: values too.
-_NUMERIC = 1
 # cusparseSpMVAlg_t: the ones for CSR.
 _SPMV_ALGORITHMS = {"default": 0, "alg1": 2, "alg2": 3}
 # cusparseSpMVOpAlg_t; cuSPARSE has SpMVOp since CUDA 13.
 _SPMV_OPERATIONS = {"op-default": 0, "op1": 1, "op2": 2}
-# cusparseCsr2CscAlg_t: CUSPARSE_CSR2CSC_ALG_DEFAULT and CUSPARSE_CSR2CSC_ALG1 are the same number.
-_CSR2CSC_ALGORITHM = 1
 
 
 def available() -> str | None:
@@ -41,9 +43,7 @@ def available() -> str | None:
 
 def versions() -> dict[str, str]:
     """Return the versions that this peer's times depend on."""
-    number = ctypes.c_int()
-    call("cusparseGetVersion", handle(), ctypes.byref(number))
-    return {"cusparse": str(number.value), **cuda.versions()}
+    return {"cusparse": str(version()), **cuda.versions()}
 
 
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
@@ -54,11 +54,15 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
             *(_of_spmv(name, _Operation, number) for name, number in _SPMV_OPERATIONS.items()),
         ]
     if operation == "sptrans":
-        return [Contestant("cusparse/csr2csc", lambda problem: _prepared(problem, _Conversion(problem)))]
+        return cusparse_sptrans.contestants()
+    if operation == "add":
+        return cusparse_elementwise.contestants()
     if operation in spmm.OPERATIONS:
         return cusparse_spmm.contestants()
     if operation in sddmm.OPERATIONS:
         return cusparse_sddmm.contestants()
+    if operation in sptrsv.OPERATIONS:
+        return cusparse_triangular.contestants(operation)
     return cusparse_spgemm.contestants() if operation in ("spgemm", "amg") else []
 
 
@@ -158,35 +162,6 @@ class _Operation(_Product):
         super().__del__()
 
 
-class _Conversion:
-    """CSR to CSC, with result and workspace allocated beforehand."""
-
-    def __init__(self, problem: Sptrans) -> None:
-        import cupy
-
-        a = problem.matrix
-        if a.indices.dtype != np.int32:
-            raise DeclinedError(f"cusparseCsr2cscEx2 takes 32-bit indices, these are {a.indices.dtype}")
-        self._operands, self.transfer = cuda.to_device((a.data, a.indptr, a.indices))
-        indptr, indices, data = self._results = tuple(cupy.empty(part.shape, part.dtype) for part in problem.reference)
-        self._arguments = (
-            handle(),
-            *(ctypes.c_int(n) for n in (*a.shape, a.nnz)),
-            *map(address, (*self._operands, data, indptr, indices)),
-            *(VALUE_TYPES[problem.dtype], _NUMERIC, ZERO_BASED, _CSR2CSC_ALGORITHM),
-        )
-        start = time.perf_counter()
-        size = ctypes.c_size_t()
-        call("cusparseCsr2cscEx2_bufferSize", *self._arguments, ctypes.byref(size))
-        self.workspace = cupy.empty(max(size.value, 1), cupy.uint8)
-        self.plan = time.perf_counter() - start
-
-    def __call__(self) -> tuple[Any, ...]:
-        """Enqueue the conversion and return the result's arrays."""
-        call("cusparseCsr2cscEx2", *self._arguments, address(self.workspace))
-        return self._results
-
-
-def _prepared(problem: Problem, made: _Product | _Conversion) -> CudaCalls:
+def _prepared(problem: Problem, made: _Product) -> CudaCalls:
     once = {"transfer": made.transfer, "plan": made.plan}
     return CudaCalls(problem, made, once, f"{made.workspace.nbytes} bytes of workspace")

@@ -10,7 +10,17 @@ from typing import Any
 from bench.contestants import Contestant, DeclinedError
 from bench.peers import cuda
 from bench.peers.cuda import Arrays, CudaCalls, address
-from bench.peers.cusparse_library import NON_TRANSPOSE, SCALARS, VALUE_TYPES, CsrDescriptor, call, handle
+from bench.peers.cusparse_library import (
+    NON_TRANSPOSE,
+    SCALARS,
+    VALUE_TYPES,
+    CsrDescriptor,
+    call,
+    describe,
+    handle,
+    make_result,
+    make_workspace,
+)
 from bench.problems.spgemm import Spgemm
 from bench.times import NUMERIC_ONLY
 
@@ -69,19 +79,14 @@ class _Product:
 
     def __call__(self) -> Arrays:
         """Multiply, and return the result's arrays."""
-        made, description = self._empty_result(), _Description()
+        made, description = make_result(self._shape, self._dtype, self._left.arrays[0].dtype), describe("SpGEMM")
         sized = (description.pointer, *_size_argument())
         first = self._with_buffer("cusparseSpGEMM_workEstimation", made, sized)
         second = self._with_buffer("cusparseSpGEMM_compute", made, sized)
-        result = self._allocated(made)
+        result = made.allocate()
         self._numeric("cusparseSpGEMM_copy", made, description.pointer)
         del first, second  # in use until here
         return result
-
-    def _empty_result(self) -> CsrDescriptor:
-        import cupy
-
-        return CsrDescriptor(self._shape, self._dtype, cupy.empty(self._shape[0] + 1, self._left.arrays[0].dtype))
 
     def _numeric(self, function: str, made: CsrDescriptor, *last: Any) -> None:
         operands = (ctypes.byref(self._one), self._left.pointer, self._right.pointer, ctypes.byref(self._zero), made.pointer)
@@ -91,21 +96,9 @@ class _Product:
         """Ask how much workspace a phase needs, and run it with that; return the workspace."""
         description, size, reference = sized
         self._numeric(function, made, description, reference, None)
-        workspace = _workspace(size)
+        workspace = make_workspace(size)
         self._numeric(function, made, description, reference, address(workspace))
         return workspace
-
-    def _allocated(self, made: CsrDescriptor) -> Arrays:
-        """Allocate columns and values of a result whose size is known now."""
-        import cupy
-
-        rows, columns, entries = (ctypes.c_int64() for _ in range(3))
-        call("cusparseSpMatGetSize", made.pointer, *(ctypes.byref(size) for size in (rows, columns, entries)))
-        indptr = made.arrays[0]
-        arrays = indptr, cupy.empty(entries.value, indptr.dtype), cupy.empty(entries.value, self._dtype)
-        call("cusparseCsrSetPointers", made.pointer, *map(address, arrays))
-        made.arrays = arrays
-        return arrays
 
 
 class _Reuse(_Product):
@@ -116,20 +109,20 @@ class _Reuse(_Product):
     def __init__(self, problem: Spgemm) -> None:
         super().__init__(problem)
         start = time.perf_counter()
-        self._made, self._description = self._empty_result(), _Description()
+        self._made, self._description = make_result(self._shape, self._dtype, self._left.arrays[0].dtype), describe("SpGEMM")
         size, reference = _size_argument()
         self._symbolic("cusparseSpGEMMreuse_workEstimation", reference, None)
-        first = _workspace(size)
+        first = make_workspace(size)
         self._symbolic("cusparseSpGEMMreuse_workEstimation", reference, address(first))
         sizes = [_size_argument() for _ in range(3)]
         self._symbolic("cusparseSpGEMMreuse_nnz", *(argument for _, at in sizes for argument in (at, None)))
-        buffers = [_workspace(size) for size, _ in sizes]
+        buffers = [make_workspace(size) for size, _ in sizes]
         ready = zip(sizes, buffers, strict=True)
         self._symbolic("cusparseSpGEMMreuse_nnz", *(argument for (_, at), buffer in ready for argument in (at, address(buffer))))
-        self._result = self._allocated(self._made)
+        self._result = self._made.allocate()
         self.shared = self._result[:2]
         self._symbolic("cusparseSpGEMMreuse_copy", reference, None)
-        last = _workspace(size)
+        last = make_workspace(size)
         self._symbolic("cusparseSpGEMMreuse_copy", reference, address(last))
         cuda.synchronize()
         # The numeric phase reads what was left in these; the others may go.
@@ -146,23 +139,6 @@ class _Reuse(_Product):
         return self._result
 
 
-class _Description:
-    """State that the phases of a product share."""
-
-    def __init__(self) -> None:
-        self.pointer = ctypes.c_void_p()
-        call("cusparseSpGEMM_createDescr", ctypes.byref(self.pointer))
-
-    def __del__(self) -> None:
-        cuda.library("cusparse").cusparseSpGEMM_destroyDescr(self.pointer)
-
-
 def _size_argument() -> tuple[ctypes.c_size_t, Any]:
     size = ctypes.c_size_t()
     return size, ctypes.byref(size)
-
-
-def _workspace(size: ctypes.c_size_t) -> Any:
-    import cupy
-
-    return cupy.empty(max(size.value, 1), cupy.uint8)

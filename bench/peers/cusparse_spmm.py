@@ -12,13 +12,20 @@ import numpy as np
 from bench.contestants import Contestant
 from bench.peers import cuda
 from bench.peers.cuda import CudaCalls, address
-from bench.peers.cusparse_library import NON_TRANSPOSE, SCALARS, VALUE_TYPES, CsrDescriptor, call, handle
+from bench.peers.cusparse_library import (
+    NON_TRANSPOSE,
+    SCALARS,
+    VALUE_TYPES,
+    CsrDescriptor,
+    DenseDescriptor,
+    call,
+    handle,
+    make_workspace,
+)
 from bench.problems.spmm import Spmm
 
 # cusparseSpMMAlg_t: the ones for CSR.
 _ALGORITHMS = {"default": 0, "alg1": 4, "alg2": 6, "alg3": 12}
-# cusparseOrder_t, by NumPy's names.
-_ORDERS = {"F": 1, "C": 2}
 
 
 def contestants() -> list[Contestant]:
@@ -44,29 +51,23 @@ class _Product:
         operands = (a.indptr, a.indices, a.data, problem.X.ravel(order="K"))
         (*parts, x), self.transfer = cuda.to_device(operands)
         self._y = cupy.empty(problem.reference[0].size, problem.dtype)
-        self._x, self._matrix = x, CsrDescriptor(a.shape, problem.dtype, *parts)
-        self._dense = self._descriptor(problem.X.shape, x), self._descriptor(self._shape, self._y)
+        self._matrix = CsrDescriptor(a.shape, problem.dtype, *parts)
+        self._dense = (DenseDescriptor(x, problem.X.shape, self._order), DenseDescriptor(self._y, self._shape, self._order))
         scalar = SCALARS[problem.dtype]
         self._one, self._zero = scalar(1.0), scalar(0.0)
         start = time.perf_counter()
         size = ctypes.c_size_t()
         self._spmm("cusparseSpMM_bufferSize", ctypes.byref(size))
-        self.workspace = cupy.empty(max(size.value, 1), cupy.uint8)
+        self.workspace = make_workspace(size)
         self._spmm("cusparseSpMM_preprocess", address(self.workspace))
         cuda.synchronize()
         self.plan = time.perf_counter() - start
 
-    def _descriptor(self, shape: tuple[int, ...], array: Any) -> ctypes.c_void_p:
-        made = ctypes.c_void_p()
-        sizes = (ctypes.c_int64(n) for n in (*shape, shape[0] if self._order == "F" else shape[1]))
-        types = VALUE_TYPES[self._dtype], _ORDERS[self._order]
-        call("cusparseCreateDnMat", ctypes.byref(made), *sizes, address(array), *types)
-        return made
-
     def _spmm(self, function: str, last: Any) -> None:
+        x, y = (array.pointer for array in self._dense)
         # fmt: off
-        call(function, handle(), NON_TRANSPOSE, NON_TRANSPOSE, ctypes.byref(self._one), self._matrix.pointer, self._dense[0],
-              ctypes.byref(self._zero), self._dense[1], VALUE_TYPES[self._dtype], self._algorithm, last)
+        call(function, handle(), NON_TRANSPOSE, NON_TRANSPOSE, ctypes.byref(self._one), self._matrix.pointer, x,
+              ctypes.byref(self._zero), y, VALUE_TYPES[self._dtype], self._algorithm, last)
         # fmt: on
 
     def __call__(self) -> tuple[Any, ...]:
@@ -77,7 +78,3 @@ class _Product:
     def in_shape(self, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return Y in its shape."""
         return (np.reshape(arrays[0], self._shape, order=self._order),)
-
-    def __del__(self) -> None:
-        for array in self._dense:
-            cuda.library("cusparse").cusparseDestroyDnMat(array)

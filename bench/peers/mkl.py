@@ -89,12 +89,7 @@ def _optimise(problem: Spmv) -> HostPrepared:
 
 def _spmm(problem: Spmm) -> HostPrepared:
     dot = _interface().dot_product_mkl
-
-    def turned(result: Result) -> Result:
-        # Y comes in X's order; what is kept of a result is to be C-contiguous.
-        return (result[0].T,) if problem.order == "F" else result
-
-    return HostPrepared(problem, lambda: turned((dot(problem.matrix, problem.X),)), f"{machine.threads()} threads", unpack=turned)
+    return HostPrepared(problem, lambda: (dot(problem.matrix, problem.X),), f"{machine.threads()} threads")
 
 
 def _sptrans(problem: Sptrans) -> HostPrepared:

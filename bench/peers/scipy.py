@@ -33,7 +33,8 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
         return [Contestant("scipy", _spgemm), Contestant("scipy/sorted", functools.partial(_spgemm, ordered=True))]
     calls = {"spmv": _spmv, "sptrans": _sptrans, **dict.fromkeys(indexing.OPERATIONS, _index)}
     calls |= {**dict.fromkeys(elementwise.CALLS, _elementwise), **dict.fromkeys(spmm.OPERATIONS, _spmm)}
-    calls |= {triangles.OPERATION: _triangles, sptrsv.OPERATION: _sptrsv, **dict.fromkeys(sddmm.OPERATIONS, _sddmm)}
+    calls |= {**dict.fromkeys(sptrsv.OPERATIONS, _sptrsv), **dict.fromkeys(sddmm.OPERATIONS, _sddmm)}
+    calls |= {triangles.OPERATION: _triangles}
     return [Contestant("scipy", calls[operation])] if operation in calls else []
 
 

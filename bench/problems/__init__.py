@@ -30,6 +30,10 @@ def _spmm(operation: str, name: str, dtype: str) -> Problem:
     return spmm.make(name, operation, dtype)
 
 
+def _sptrsv(operation: str, name: str, dtype: str) -> Problem:
+    return sptrsv.make(name, operation, dtype)
+
+
 def _multigrid(operation: str, name: str, dtype: str) -> Problem:
     return multigrid.make(name, operation, dtype)
 
@@ -40,7 +44,7 @@ _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     "spgemm": spgemm.make,
     "amg": spgemm.make_amg,
     triangles.OPERATION: triangles.make,
-    sptrsv.OPERATION: sptrsv.make,
+    **{operation: functools.partial(_sptrsv, operation) for operation in sptrsv.OPERATIONS},
     **{operation: functools.partial(_sddmm, operation) for operation in sddmm.OPERATIONS},
     **{operation: functools.partial(_spmm, operation) for operation in spmm.OPERATIONS},
     **{operation: functools.partial(_elementwise, operation) for operation in elementwise.CALLS},

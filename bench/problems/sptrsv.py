@@ -1,4 +1,4 @@
-"""SpTRSV: the solution x of L x = b for the lower triangle of a matrix, with a diagonal that dominates it."""
+"""SpTRSV and SpTRSM: the solution x of L x = b for the lower triangle of a matrix, with a diagonal that dominates it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import scipy.sparse as sp
 from bench.problems.base import Array, Result, WrongResultError, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
 
-OPERATION = "sptrsv"
+#: Operations by name: the number of columns of b, whose rows are adjacent in memory; None if b is a vector.
+OPERATIONS = {"sptrsv": None, "sptrsm_32": 32}
 
 
 @dataclass(frozen=True, eq=False)
 class Sptrsv(MatrixProblem):
-    """The solution of L x = b; ``matrix`` is L, the reference is SciPy's in float64.
+    """The solution of L x = b; ``matrix`` is L, the reference is the x in float64 that b was computed from.
 
     Attributes
     ----------
     b
-        The right-hand side, in the precision that is measured.
+        The right-hand side, or right-hand sides in columns, in the precision that is measured.
     """
 
     b: Array
@@ -40,16 +41,17 @@ class Sptrsv(MatrixProblem):
         x, L = result[0].astype(np.float64), self.matrix.astype(np.float64)
         residual, b = np.abs(self.b - L @ x), np.abs(self.b.astype(np.float64))
         L.data = np.abs(L.data)
-        bound = (np.diff(L.indptr) + 2) * float(np.finfo(self.dtype).eps) * (L @ np.abs(x) + b)
+        terms = (np.diff(L.indptr) + 2).reshape(-1, *(1,) * (x.ndim - 1))
+        bound = terms * float(np.finfo(self.dtype).eps) * (L @ np.abs(x) + b)
         share = residual / np.maximum(bound, np.finfo(np.float64).tiny)
-        worst = int(np.argmax(np.nan_to_num(share, nan=np.inf)))
+        worst = np.unravel_index(np.argmax(np.nan_to_num(share, nan=np.inf)), share.shape)
         if not share[worst] <= 1:
-            raise WrongResultError(f"row {worst}: {share[worst]:.3g} times the error that rounding explains")
+            raise WrongResultError(f"row {worst[0]}: {share[worst]:.3g} times the error that rounding explains")
         return float(share[worst])
 
 
-def make(name: str, dtype: str) -> Sptrsv:
-    """Load a matrix, take its lower triangle with L[i, i] = 1 + the sum of |a_ij|, j < i, and solve with SciPy."""
+def make(name: str, operation: str, dtype: str) -> Sptrsv:
+    """Load a matrix, take its lower triangle with L[i, i] = 1 + the sum of |a_ij|, j < i, and compute b from a random x."""
     exact = load(name)
     n = min(exact.shape)
     below = sp.csr_array(sp.tril(exact[:n, :n], -1))
@@ -58,9 +60,6 @@ def make(name: str, dtype: str) -> Sptrsv:
     L = sp.csr_array(below + sp.diags_array(diagonal))
     L.sort_indices()
     L = sp.csr_array((L.data.astype(dtype), L.indices.astype(np.int32), L.indptr.astype(np.int32)), shape=L.shape)
-    b = np.random.default_rng([n, L.nnz]).standard_normal(n).astype(dtype)
-    wide = L.astype(np.float64)
-    reference = sp.linalg.splu(wide.tocsc(), permc_spec="NATURAL", options={"Equil": False, "DiagPivotThresh": 0.0}).solve(
-        b.astype(np.float64)
-    )
-    return Sptrsv(name, OPERATION, dtype, (reference,), L, b)
+    n_columns = OPERATIONS[operation]
+    x = np.random.default_rng([n, L.nnz]).standard_normal(n if n_columns is None else (n, n_columns))
+    return Sptrsv(name, operation, dtype, (x,), L, (L.astype(np.float64) @ x).astype(dtype))

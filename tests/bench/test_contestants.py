@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import functools
 from collections.abc import Callable
 
@@ -12,7 +13,9 @@ import pytest
 from platforms import PLATFORMS, queue_on
 
 from bench import opencl, opencl_calls, ours, peers, problems, runner
+from bench.contestants import DeclinedError
 from bench.ours import spmv
+from bench.peers import cuda, cusparse_library
 from bench.problems import Problem
 from bench.problems.base import WrongResultError
 
@@ -34,6 +37,13 @@ SMALL = [
         (name.replace("1e5", "2e4"), operation, dtype)
         for name, operation, dtype in problems.tasks(problems.PRIMITIVES, [], [], "quick", cpu=True)
     ),
+]
+# Operations of which the library has a plain call, and of some a kept plan.
+WITHOUT_POOL = [
+    ("rmat12", "add", "float64"),
+    ("rmat12", "spmm_4_columns", "float64"),
+    ("rmat12", "sptrsv", "float64"),
+    ("rmat12", "sptrsm_32", "float32"),
 ]
 
 
@@ -77,7 +87,16 @@ def test_ours_is_right_and_timed_in_every_way(task: problems.Task, first_queue: 
             assert {"transfer", "first_call"} <= set(record["once"]) <= {"transfer", "plan", "first_call"}
 
 
-@pytest.mark.parametrize("task", SMALL, ids=" ".join)
+@pytest.mark.parametrize("task", WITHOUT_POOL, ids=" ".join)
+def test_ours_is_right_without_a_pool(task: problems.Task, first_queue: cl.CommandQueue) -> None:
+    contestants = ours.contestants(task[1], first_queue, variants=[], methods=None)
+    records = runner.measure(make_problem(task, first_queue), contestants, rounds=1)
+    assert records[0]["name"] == "clsparse/plain"
+    for record in records:
+        assert set(record["samples"]) == WAYS | {"busy"}, record
+
+
+@pytest.mark.parametrize("task", SMALL + WITHOUT_POOL, ids=" ".join)
 @pytest.mark.parametrize("name", peers.NAMES)
 def test_every_peer_that_is_here_is_right(name: str, task: problems.Task, first_queue: cl.CommandQueue) -> None:
     if (reason := peers.load(name).available()) is not None:
@@ -112,6 +131,15 @@ def test_peers_say_whether_they_can_run(first_queue: cl.CommandQueue) -> None:
             assert all(isinstance(version, str) for version in peer.versions().values())
     with pytest.raises(ValueError, match="nobody"):
         peers.load("nobody")
+
+
+def test_functions_that_a_library_of_cuda_lacks_are_declined(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Any library stands for one that a variable names.
+    monkeypatch.setenv("CUSPARSE_LIBRARY", _ctypes.__file__)
+    monkeypatch.setattr(cuda, "library", cuda.library.__wrapped__)
+    cusparse_library.require(("PyInit__ctypes",))
+    with pytest.raises(DeclinedError, match="has no cusparseSpGEAM"):
+        cusparse_library.require(("PyInit__ctypes", "cusparseSpGEAM"))
 
 
 def test_wrong_bits_are_found_on_the_device(first_queue: cl.CommandQueue) -> None:

@@ -164,7 +164,7 @@ def gallery_aggregates(name: str) -> patterns.Integers:
 
 def test_suites_hold_what_they_should() -> None:
     everything = gallery.names()
-    for suite in ("quick", "paper-spmv", "paper-spgemm", "paper-amg"):
+    for suite in ("quick", "paper-spmv", "paper-spgemm", "paper-amg", "triangular"):
         for cpu in (True, False):
             members = gallery.suite(suite, cpu=cpu)
             assert set(members) <= set(everything)

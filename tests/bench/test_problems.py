@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from bench import problems
-from bench.problems import primitives, spgemm
+from bench.problems import primitives, spgemm, sptrsv
 from bench.problems.base import WrongResultError
 from clsparse_py._primitives import reference
 
@@ -64,6 +64,22 @@ def test_triangles_and_products_at_places() -> None:
     assert 0 < made.error((result,)) <= 1
     result[9] += 1
     with pytest.raises(WrongResultError, match="value 9"):
+        made.error((result,))
+
+
+@pytest.mark.parametrize("operation", sptrsv.OPERATIONS)
+@pytest.mark.parametrize("dtype", problems.DTYPES)
+def test_solutions_with_a_triangle_are_right_by_their_residuals(operation: str, dtype: str) -> None:
+    made = problems.make("rmat12", operation, dtype)
+    L = made.matrix
+    assert sp.triu(L, 1).nnz == 0
+    assert made.minimal_bytes == (L.shape[0] + 1) * 4 + L.nnz * (4 + np.dtype(dtype).itemsize) + 2 * made.b.nbytes
+    result = sp.linalg.spsolve_triangular(L.astype(np.float64), made.b.astype(np.float64))
+    np.testing.assert_allclose(result, made.reference[0], rtol=1e-3, atol=1e-5)
+    result = result.astype(dtype)
+    assert made.error((result,)) <= 1
+    result[7] += 1
+    with pytest.raises(WrongResultError, match=r"row \d+: .* times"):
         made.error((result,))
 
 
