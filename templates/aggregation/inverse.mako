@@ -1,6 +1,8 @@
 <%doc>
-The inverse of a matrix's diagonal, 0 where the diagonal is 0 or has no entry; duplicates are added up.
+The inverse of a matrix's diagonal, 0 where the diagonal is 0 or has no entry; duplicates are added up. `l1`: the inverses of the
+sums of the absolute values of each row's entries, 0 where that is 0.
 
+Source        own; `l1`: Baker, Falgout, Kolev and Yang, "Multigrid smoothers for ultraparallel computing"
 Index space   work-items that stride over the rows, or take adjacent ones: `spread` says which
 Inputs        a valid structure; is_sorted: whether columns ascend, so that rows are searched by bisection
 Local memory  none
@@ -15,6 +17,12 @@ void ${name}(
     for (ulong row = begin; row < last; row += step) {
         const I end = indptr[row + 1];
         I k = indptr[row];
+% if l1:
+        R sum = 0;
+        for (; k < end; ++k)
+            sum += magnitude(values[k]);
+        inverse[row] = sum > 0 ? of_real(1 / sum) : ZERO;
+% else:
         if (is_sorted) {
             I after = end;
             while (k < after) {
@@ -30,5 +38,6 @@ void ${name}(
             if (indices[k] == (I)row)
                 sum += values[k];
         inverse[row] = magnitude(sum) > 0 ? quotient(of_real(1), sum) : ZERO;
+% endif
     }
 }

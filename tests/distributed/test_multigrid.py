@@ -268,6 +268,7 @@ def wrong_on_one_rank(A: Any) -> list[str]:
         lambda: amg.smoothed_aggregation_solver(A * np.nan, max_coarse=10),
         lambda: amg.smoothed_aggregation_solver(A * np.nan, max_coarse=100),
         lambda: amg.smoothed_aggregation_solver(0 * A, max_coarse=10),
+        lambda: amg.smoothed_aggregation_solver(A, presmoother="l1_jacobi", max_coarse=10),
     )
     said = []
     for case in cases:
@@ -287,6 +288,6 @@ def test_what_is_wrong_on_one_rank_is_an_error_on_all(wide: cl.CommandQueue) -> 
             team.run(amg.smoothed_aggregation_solver, wide_one)
     of_options = "B: must", "B: has zeros", "strength: must", "presmoother: 'gauss_seidel'", "max_coarse: is 10 on rank 0 and 20"
     of_calls = "b: must have", "cycle: must", "tol: is", "cycle: must", "values: must be", "values: the matrix"
-    of_values = "A: has values", "A: has values", "A: has no entry"
+    of_values = "A: has values", "A: has values", "A: has no entry", "presmoother: 'l1_jacobi' does not run over ranks"
     for text, named in zip(said, (*of_options, *of_calls, *of_values), strict=True):
         assert named in text, (named, text)

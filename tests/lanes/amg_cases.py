@@ -53,6 +53,8 @@ def amg_cases(dtypes: tuple[np.dtype[Any], ...], *, simulated: bool) -> Iterator
     group = 16 if simulated else 512
     yield partial(run_cycle, 9, group, inexact[0], np.int64, "cpu", 1, "jacobi", "V")
     yield partial(run_cycle, 9, group, inexact[-1], np.int32, "gpu", 2, chebyshev, "V")
+    yield partial(run_cycle, 9, group, inexact[0], np.int32, "gpu", 1, "multicolour_gauss_seidel", "V")
+    yield partial(run_cycle, 9, group, inexact[-1], np.int64, "cpu", 1, ("l1_jacobi", {"iterations": 2}), "V")
     if not simulated:
         yield partial(run_cycle, 30, group, inexact[1 % len(inexact)], np.int32, "gpu", 1, "jacobi", "K")
         yield partial(run_cycle, 30, group, inexact[2 % len(inexact)], np.int64, "gpu", 2, chebyshev, "W")

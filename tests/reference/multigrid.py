@@ -10,6 +10,7 @@ import scipy.linalg
 
 from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.amg.smoothers import Smoother
+from clsparse_py._solvers.linalg.colours import colour_matrix
 from clsparse_py._solvers.linalg.problem import as_divided
 
 
@@ -18,6 +19,7 @@ class _Level(NamedTuple):
     P: Any
     R: Any
     inverse: Any
+    order: Any
     smoothers: tuple[Smoother | None, Smoother | None]
 
 
@@ -29,15 +31,29 @@ def _copy_hierarchy(levels: Sequence[Level]) -> list[_Level]:
         diagonal = A.diagonal()
         inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0)
         P, R = (None if matrix is None else as_divided(matrix).whole() for matrix in (level.P, level.R))
-        results.append(_Level(A, P, R, inverse, (level.presmoother, level.postsmoother)))
+        by_colour = any(smoother is not None and smoother.sweep for smoother in (level.presmoother, level.postsmoother))
+        order = colour_matrix(level.A).order if by_colour else None
+        results.append(_Level(A, P, R, inverse, order, (level.presmoother, level.postsmoother)))
     return [*results[:-1], results[-1]._replace(P=scipy.linalg.pinv(results[-1].A.toarray()))]
 
 
-def _smooth(A: Any, inverse: Any, smoother: Smoother | None, b: Any, x: Any) -> Any:
-    """Return x after a smoother; ``inverse`` is that of the diagonal."""
+def _relax(A: Any, order: Any, sweep: str, b: Any, x: Any) -> Any:
+    """Return x after a step of Gauss-Seidel's method, row by row."""
+    x = x.copy()
+    for row in {"forward": order, "backward": order[::-1], "symmetric": np.r_[order, order[::-1]]}[sweep]:
+        diagonal = A[row, row]
+        x[row] = (b[row] - A[[row]] @ x + diagonal * x[row])[0] / diagonal
+    return x
+
+
+def _smooth(A: Any, inverse: Any, order: Any, smoother: Smoother | None, b: Any, x: Any) -> Any:
+    """Return x after a smoother; ``inverse`` is that of the diagonal, ``order`` has rows by colour."""
     for _ in range(0 if smoother is None else smoother.iterations):
         assert smoother is not None
-        scale = inverse if smoother.scaled else 1
+        if smoother.sweep:
+            x = _relax(A, order, smoother.sweep, b, x)
+            continue
+        scale = {"diagonal": inverse, "l1": 1 / abs(A).sum(axis=1), "none": 1}[smoother.scaling]
         is_complex = np.iscomplexobj(x)
         first, *others = (coefficient if is_complex else np.real(coefficient) for coefficient in smoother.coefficients)
         s = scale * (b - A @ x)
@@ -54,9 +70,9 @@ def _level(levels: Sequence[_Level], b: Any, x: Any, kind: str, again: int) -> A
     if not below:
         return level.P @ b
     before, after = level.smoothers
-    x = _smooth(level.A, level.inverse, before, b, x)
+    x = _smooth(level.A, level.inverse, level.order, before, b, x)
     x = x + level.P @ _correct(below, level.R @ (b - level.A @ x), kind, again)
-    return _smooth(level.A, level.inverse, after, b, x)
+    return _smooth(level.A, level.inverse, level.order, after, b, x)
 
 
 def _correct(levels: Sequence[_Level], b: Any, kind: str, again: int) -> Any:

@@ -1,4 +1,4 @@
-"""Records of the kernels for preconditioners: colours of rows, and approximate inverses of triangular matrices."""
+"""Records of the kernels for preconditioners: colours of rows, relaxation by colours, inverses of triangular matrices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfNumbers, OfStructure
 
-__all__ = ["Colour", "InvertTriangle"]
+__all__ = ["Colour", "InvertTriangle", "Relax"]
 
 
 @kernel
@@ -17,6 +17,14 @@ class Colour(OfStructure):
     """Parameters of ``templates/preconditioning/colour.mako``."""
 
     template = "preconditioning/colour"
+
+
+@kernel
+@dataclass(frozen=True)
+class Relax(OfNumbers):
+    """Parameters of ``templates/preconditioning/relax.mako``."""
+
+    template = "preconditioning/relax"
 
 
 @kernel

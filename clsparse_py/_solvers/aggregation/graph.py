@@ -62,11 +62,14 @@ def select_strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | No
 
 
 @door()
-def invert_diagonal(A: Matrix) -> cl_array.Array:
-    """Return the vector of the inverses of a matrix's diagonal entries, 0 where the diagonal is 0 or has no entry."""
+def invert_diagonal(A: Matrix, *, l1: bool = False) -> cl_array.Array:
+    """Return the vector of the inverses of a matrix's diagonal entries, 0 where the diagonal is 0 or has no entry.
+
+    ``l1``: in place of the diagonal entries, of the sums of the absolute values of all entries of each row.
+    """
     queue, (data, indices, indptr) = A.queue, A.parts
     chain, n = Chain(queue, *A.parts), indptr.size - 1
-    built, record = chain.build(Inverse(work_group_of(chain.device), name_of(indptr.dtype), name_of(data.dtype)))
+    built, record = chain.build(Inverse(work_group_of(chain.device), name_of(indptr.dtype), name_of(data.dtype), l1))
     inverse = allocate(queue, "a diagonal", n, data.dtype)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     chain.launch(built, groups, *sizes, np.uint32(A.has_sorted_indices), indptr, indices, data, inverse)

@@ -189,9 +189,18 @@ class Nodes(OfNumbers):
 @kernel
 @dataclass(frozen=True)
 class Inverse(OfNumbers):
-    """Parameters of ``templates/aggregation/inverse.mako``."""
+    """Parameters of ``templates/aggregation/inverse.mako``.
+
+    Attributes
+    ----------
+    l1 : bool
+        Whether sums of absolute values of rows are inverted, not diagonal entries.
+    """
 
     template = "aggregation/inverse"
+    variants: ClassVar[Variants] = {"": {"l1": False}, "l1": {"l1": True}}
+
+    l1: bool
 
 
 @kernel

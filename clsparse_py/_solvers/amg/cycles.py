@@ -13,12 +13,14 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array
+from clsparse_py._operations.preconditioning import Colouring, bind_relaxation
 from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.amg.products import Command, bind_product
 from clsparse_py._solvers.amg.smoothers import Smoother
 from clsparse_py._solvers.krylov import multigrid as passes
 from clsparse_py._solvers.krylov.sweep import Pass, Sweeps
+from clsparse_py._solvers.linalg.colours import colour_matrix
 from clsparse_py._solvers.linalg.operators import cast_to
 from clsparse_py._solvers.linalg.problem import as_divided
 
@@ -38,6 +40,7 @@ class _Room:
         self._matrices = level.A, level.P, level.R
         matrices: Any = (None if matrix is None else _cast_matrix(matrix, dtype) for matrix in self._matrices)
         self.A, self.P, self.R = matrices
+        self._colouring: Colouring | None = None
         self._set_gains()
 
     @property
@@ -67,10 +70,15 @@ class _Room:
         if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
             return False
         self._set_gains()
-        if "inverse" in self._vectors:
-            inverse = self._vectors["inverse"]
-            self._chain.copy(inverse, _cast_vector(self._level.inverse(), inverse.dtype), inverse.size)
+        for scaling in ("diagonal", "l1"):
+            if scaling in self._vectors:
+                self._copy_inverse(scaling)
         return True
+
+    def _copy_inverse(self, scaling: str) -> None:
+        """Copy the inverse of the diagonal of a level's matrix, or of its row sums of absolute values, to the level's vector."""
+        inverse = self.get_vector(scaling)
+        self._chain.copy(inverse, _cast_vector(self._level.inverse(l1=scaling == "l1"), inverse.dtype), inverse.size)
 
     def get_vector(self, name: str) -> cl_array.Array:
         """Return the work vector of the given name, such as "b" or "x", of a multigrid level, allocated at the first call."""
@@ -79,15 +87,23 @@ class _Room:
         return self._vectors[name]
 
     def get_scaling(self, smoother: Smoother) -> cl_array.Array:
-        """Return the vector by which a smoother scales residuals: the diagonal's inverse if ``smoother.scaled``, else ones."""
-        name = "inverse" if smoother.scaled else "ones"
-        if name not in self._vectors:
-            inverse = self.get_vector(name)
-            if smoother.scaled:
-                self._chain.copy(inverse, _cast_vector(self._level.inverse(), inverse.dtype), inverse.size)
+        """Return the vector by which a smoother scales residuals, as ``smoother.scaling`` says."""
+        scaling = smoother.scaling
+        if scaling not in self._vectors:
+            if scaling == "none":
+                self.sweeps.fill(self.get_vector(scaling), 1)
             else:
-                self.sweeps.fill(inverse, 1)
-        return self._vectors[name]
+                self._copy_inverse(scaling)
+        return self._vectors[scaling]
+
+    def bind_gauss_seidel(self, smoother: Smoother, b: cl_array.Array, x: cl_array.Array) -> Command:
+        """Return the command of a step of Gauss-Seidel's method, one colour of the level's unknowns after another."""
+        if self._colouring is None:
+            self._colouring = colour_matrix(self._level.A)
+        colours = range(self._colouring.starts.size - 1)
+        # A colour that was relaxed last would not change.
+        orders = {"forward": colours, "backward": colours[::-1], "symmetric": (*colours, *colours[-2::-1])}
+        return bind_relaxation(self.sweeps.chain.queue, self.A, self._colouring, orders[smoother.sweep], b, x)
 
     def bind(self, step: Pass, part: int = 0, **vectors: cl_array.Array) -> Command:
         """Return the command that enqueues a level's vector pass, with the smoother's coefficient whose index is ``part``."""
@@ -305,6 +321,10 @@ class Workspace:
         commands: list[Command] = []
         smoother, parts = level.smoothers[is_after], level.get_parts(is_after)
         steps = 0 if smoother is None else smoother.iterations
+        if smoother is not None and smoother.sweep:
+            if from_zero:
+                commands.append(functools.partial(level.sweeps.fill, x))
+            return commands + steps * [level.bind_gauss_seidel(smoother, b, x)] if steps else commands
         if from_zero and (not steps or (smoother is not None and len(smoother.coefficients) > 1)):
             commands.append(functools.partial(level.sweeps.fill, x))
         for step in range(steps):

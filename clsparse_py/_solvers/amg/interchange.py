@@ -30,7 +30,7 @@ def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None =
     ml : pyamg.multilevel.MultilevelSolver
         Of any method. BSR matrices become CSR.
     smoother : str or tuple, optional
-        Takes the place of all smoothers, before and after: "jacobi" or "chebyshev", or one with options, as
+        Takes the place of all smoothers, before and after: a name or one with options, as
         `smoothed_aggregation_solver` takes it. By default PyAMG's are taken over with their numbers: Jacobi, Richardson and
         Chebyshev smoothers, and none.
     queue : pyopencl.CommandQueue, optional
@@ -91,11 +91,11 @@ def _read_smoother(number: int, theirs: Any) -> Smoother | None:
     function = theirs.func if isinstance(theirs, functools.partial) else theirs
     name = getattr(function, "__name__", "")
     if isinstance(theirs, functools.partial) and name == "jacobi":
-        return Smoother("jacobi", (complex(theirs.keywords["omega"]),), True, theirs.keywords["iterations"])
+        return Smoother("jacobi", (complex(theirs.keywords["omega"]),), "diagonal", theirs.keywords["iterations"])
     if name in ("chebyshev", "richardson"):
         closure = inspect.getclosurevars(function).nonlocals
         coefficients = (closure["omega"],) if name == "richardson" else closure["coefficients"]
-        return Smoother(name, tuple(map(complex, coefficients)), False, closure["iterations"])
+        return Smoother(name, tuple(map(complex, coefficients)), "none", closure["iterations"])
     if name == "none":
         return None
     shown = getattr(theirs, "__name__", name) or type(theirs).__name__

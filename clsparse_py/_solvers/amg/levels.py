@@ -63,19 +63,21 @@ class Level:
     presmoother: Smoother | None = None
     postsmoother: Smoother | None = None
     symmetric: bool = False
-    _inverse: cl_array.Array | None = dataclasses.field(default=None, init=False, repr=False)
+    _inverses: dict[bool, cl_array.Array] = dataclasses.field(default_factory=dict, init=False, repr=False)
     _rho: float | None = dataclasses.field(default=None, init=False, repr=False)
 
     def changed(self) -> None:
-        """Forget the cached inverse of the diagonal and the eigenvalue of a level's matrix, as that matrix has other values."""
-        self._inverse, self._rho = None, None
+        """Forget the cached inverses of the diagonal and the eigenvalue of a level's matrix, as that matrix has other values."""
+        self._inverses, self._rho = {}, None
 
-    def inverse(self) -> cl_array.Array:
-        """Return the inverse of the diagonal of the level's matrix A, for this rank's rows, 0 where the diagonal is 0; cached."""
-        if self._inverse is None:
-            A = as_divided(self.A).local
-            self._inverse = invert_diagonal(A)
-        return self._inverse
+    def inverse(self, *, l1: bool = False) -> cl_array.Array:
+        """Return the inverse of the diagonal of the level's matrix A, for this rank's rows, 0 where the diagonal is 0; cached.
+
+        ``l1``: in place of the diagonal, of the sums of the absolute values of each row's entries in this rank's columns.
+        """
+        if l1 not in self._inverses:
+            self._inverses[l1] = invert_diagonal(as_divided(self.A).local, l1=l1)
+        return self._inverses[l1]
 
     def longest_row(self) -> int:
         """Return the number of entries of the longest row of the level's matrix A, which is on one device."""

@@ -199,11 +199,15 @@ def smoothed_aggregation_solver(
     smooth : {"jacobi", None}, tuple or list
         How the tentative prolongator is smoothed: ``("jacobi", {"omega": w, "degree": d})``, d times by
         ``1 - w / rho(D^-1 A) D^-1 A``; None: not at all.
-    presmoother, postsmoother : {"jacobi", "chebyshev", None}, tuple or list
+    presmoother, postsmoother : {"jacobi", "chebyshev", "l1_jacobi", "multicolour_gauss_seidel", None}, tuple or list
         ``("jacobi", {"iterations": 1, "omega": w, "withrho": True})``: steps ``x += w / rho(D^-1 A) D^-1 (b - A x)``.
         ``("chebyshev", {"degree": 3, "lower_bound": 1 / 30, "upper_bound": 1.1, "iterations": 1})``: the polynomial of D^-1 A
         that is small between these parts of its largest eigenvalue; with ``{"kind": "fourth"}``, or ``"opt_fourth"`` of degree 1
-        to 6, the polynomial of the fourth kind, which needs no lower bound. A list has an entry for each level.
+        to 6, the polynomial of the fourth kind, which needs no lower bound. ``("l1_jacobi", {"iterations": 1, "omega": 1.0})``:
+        row sums of absolute values take the diagonal's place, and no eigenvalue is needed. ``("multicolour_gauss_seidel",
+        {"iterations": 1, "sweep": "symmetric"})``: one colour of unknowns after another, "forward", "backward" or both. For
+        cycles that precondition `cg`: "symmetric", or "forward" before and "backward" after. The last two smoothers do not run
+        over ranks. A list has an entry for each level.
     improve_candidates : {"jacobi", None}, tuple or list
         How candidates are smoothed before prolongators are made of them: ``("jacobi", {"omega": w, "iterations": i})`` takes
         steps to ``A B = 0``. By default four on the finest level. `MultilevelSolver.refresh` keeps the candidates.
@@ -229,7 +233,8 @@ def smoothed_aggregation_solver(
     Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic problems"; Bell,
     Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods". The aggregates of a matrix are the same
     on every device. Lottes, "Optimal polynomial smoothers for multigrid V-cycles": polynomials of the fourth kind, and their
-    optimal weights. The largest eigenvalue is found by 8 steps of the Lanczos method from the same vector each time.
+    optimal weights. Baker, Falgout, Kolev and Yang, "Multigrid smoothers for ultraparallel computing": l1-Jacobi. The largest
+    eigenvalue is found by 8 steps of the Lanczos method from the same vector each time.
 
     Differences from PyAMG: aggregates are those of a maximal independent set of distance 2; smoothers are Jacobi's by default,
     those of candidates too.
@@ -317,8 +322,11 @@ def build_levels(
 def _set_smoothers(levels: list[Level], options: Options) -> None:
     """Set the smoothers of all levels of a hierarchy but the coarsest."""
     for number, level in enumerate(levels[:-1]):
-        level.presmoother = make_smoother("presmoother", options.at_level("presmoother", number), level.rho)
-        level.postsmoother = make_smoother("postsmoother", options.at_level("postsmoother", number), level.rho)
+        for name in ("presmoother", "postsmoother"):
+            smoother = make_smoother(name, options.at_level(name, number), level.rho)
+            if smoother is not None and (smoother.sweep or smoother.scaling == "l1") and as_divided(level.A).all_sum is not None:
+                raise ValueError(f"{name}: {smoother.name!r} does not run over ranks")
+            setattr(level, name, smoother)
 
 
 def _coarsen(level: Level, number: int, options: Options) -> _Step | None:

@@ -1,4 +1,4 @@
-"""Smoothers of multigrid cycles: polynomials of a matrix, from a user's names and options."""
+"""Smoothers of multigrid cycles, from a user's names and options: polynomials of a matrix, and Gauss-Seidel by colours."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Polynomial
 
+from clsparse_py._ground.errors import require_name
 from clsparse_py._ground.records import dataclass
 
 __all__ = ["Smoother", "list_by_level", "make_smoother", "unpack"]
@@ -26,18 +27,20 @@ _FOURTH_WEIGHTS = (
 
 @dataclass(frozen=True)
 class Smoother:
-    """A smoother: ``x += p(S A) S (b - A x)``, where S is the inverse of A's diagonal, or 1.
+    """A smoother: ``x += p(S A) S (b - A x)``, where S is a diagonal matrix, or steps of Gauss-Seidel's method by colours.
 
     Attributes
     ----------
     name : str
         As a user gives it, and PyAMG.
     coefficients : tuple of complex
-        Of p, from that of the highest power on; a Jacobi method has one.
-    scaled : bool
-        Whether S is the inverse of the diagonal.
+        Of p, from that of the highest power on; a Jacobi method has one, Gauss-Seidel's none.
+    scaling : str
+        S is the inverse of A's "diagonal", or of the diagonal matrix of A's row sums of absolute values ("l1"), or 1 ("none").
     iterations : int
         Steps.
+    sweep : str
+        Order of the colours in steps of Gauss-Seidel's method: "forward", "backward", or "symmetric", both.
 
     Examples
     --------
@@ -49,8 +52,9 @@ class Smoother:
 
     name: str
     coefficients: tuple[complex, ...]
-    scaled: bool
+    scaling: str
     iterations: int
+    sweep: str = ""
 
 
 def unpack(option: Any) -> tuple[Any, dict[str, Any]]:
@@ -78,7 +82,7 @@ def list_by_level(name: str, option: Any) -> list[Any]:
 
 def _make_jacobi(rho: Callable[[], float], iterations: int = 1, omega: float = 1.0, withrho: bool = True) -> Smoother:
     """Return the Jacobi smoother with the damping omega, divided by the eigenvalue estimate rho if ``withrho``."""
-    return Smoother("jacobi", (omega / rho() if withrho else omega,), True, _check_iterations(iterations))
+    return Smoother("jacobi", (omega / rho() if withrho else omega,), "diagonal", _check_iterations(iterations))
 
 
 def _make_chebyshev(
@@ -94,7 +98,7 @@ def _make_chebyshev(
     if kind != "first":
         if lower_bound is not None:
             raise ValueError(f"chebyshev: lower_bound belongs to the kind 'first', has {lower_bound} with {kind!r}")
-        return Smoother("chebyshev", _list_fourth(degree, kind, rho() * upper_bound), True, _check_iterations(iterations))
+        return Smoother("chebyshev", _list_fourth(degree, kind, rho() * upper_bound), "diagonal", _check_iterations(iterations))
     lower_bound = 1 / 30 if lower_bound is None else lower_bound
     if degree < 1 or not 0 < lower_bound < upper_bound:
         raise ValueError(
@@ -104,7 +108,7 @@ def _make_chebyshev(
     roots = (high + low) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(degree) + 0.5) / degree)
     # The polynomial 1 - t p(t) of a smoother p is 1 at t = 0, and vanishes at Chebyshev's roots.
     polynomial = np.poly(roots)
-    return Smoother("chebyshev", tuple((-polynomial / polynomial[-1])[:-1].tolist()), True, _check_iterations(iterations))
+    return Smoother("chebyshev", tuple((-polynomial / polynomial[-1])[:-1].tolist()), "diagonal", _check_iterations(iterations))
 
 
 def _list_fourth(degree: int, kind: str, high: float) -> tuple[complex, ...]:
@@ -125,6 +129,17 @@ def _list_fourth(degree: int, kind: str, high: float) -> tuple[complex, ...]:
     return tuple(p.coef[::-1].tolist())
 
 
+def _make_l1_jacobi(_: Callable[[], float], iterations: int = 1, omega: float = 1.0) -> Smoother:
+    """Return the l1-Jacobi smoother (Baker et al.), which converges for any Hermitian positive definite matrix if omega is 1."""
+    return Smoother("l1_jacobi", (omega,), "l1", _check_iterations(iterations))
+
+
+def _make_multicolour_gauss_seidel(_: Callable[[], float], iterations: int = 1, sweep: str = "symmetric") -> Smoother:
+    """Return the smoother of Gauss-Seidel's method, one colour of unknowns after another."""
+    require_name("sweep", sweep, ("forward", "backward", "symmetric"))
+    return Smoother("multicolour_gauss_seidel", (), "none", _check_iterations(iterations), sweep)
+
+
 def _check_iterations(iterations: Any) -> int:
     """Return a smoother's number of iterations, checked to be an integer from 0 on."""
     number = operator.index(iterations)
@@ -133,8 +148,13 @@ def _check_iterations(iterations: Any) -> int:
     return number
 
 
-#: Functions that make the multigrid smoothers, by PyAMG's names of these smoothers.
-_KINDS: Mapping[str, Callable[..., Smoother]] = {"jacobi": _make_jacobi, "chebyshev": _make_chebyshev}
+#: Functions that make the multigrid smoothers, by name: PyAMG's name of a smoother that PyAMG has.
+_KINDS: Mapping[str, Callable[..., Smoother]] = {
+    "jacobi": _make_jacobi,
+    "chebyshev": _make_chebyshev,
+    "l1_jacobi": _make_l1_jacobi,
+    "multicolour_gauss_seidel": _make_multicolour_gauss_seidel,
+}
 
 
 def make_smoother(name: str, option: Any, rho: Callable[[], float]) -> Smoother | None:
@@ -145,7 +165,7 @@ def make_smoother(name: str, option: Any, rho: Callable[[], float]) -> Smoother 
     name : str
         The argument's, for messages.
     option : str, tuple or None
-        "jacobi" or "chebyshev", with PyAMG's options if a tuple.
+        In `_KINDS`, with options if a tuple.
     rho : callable
         Returns the largest eigenvalue of D^-1 A.
 
@@ -162,5 +182,5 @@ def make_smoother(name: str, option: Any, rho: Callable[[], float]) -> Smoother 
             raise TypeError(f"{name}: has no option {', '.join(options)}")
         return None
     if kind not in _KINDS:
-        raise ValueError(f"{name}: {kind!r} does not run on the device; use 'jacobi' or 'chebyshev'")
+        raise ValueError(f"{name}: {kind!r} does not run on the device; use one of {', '.join(_KINDS)}")
     return _KINDS[kind](rho, **options)

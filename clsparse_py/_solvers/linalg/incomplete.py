@@ -23,6 +23,7 @@ from clsparse_py._operations.triangular import RightSide, eliminate, get_solver,
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.krylov.system import Apply
+from clsparse_py._solvers.linalg.colours import colour_matrix
 from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator, cast_to
 from clsparse_py._solvers.linalg.options import check_positive
 from clsparse_py._solvers.linalg.preconditioners import nonzero_diagonal, place_square
@@ -53,10 +54,10 @@ class _Factor(NamedTuple):
         values, singular = factor.data, allocate(queue, "a flag", 1, np.dtype(np.int32))
         return lambda b, x: solver.enqueue(Chain(queue), values, RightSide(b), x, singular)
 
-    def invert(self) -> Any:
-        """Return the incomplete sparse approximate inverse of the factor, as a canonical CSR array."""
-        triangle = (triu if self.upper else tril)(self.matrix, format="csr")
-        return triangle.with_values(invert_triangle(triangle, upper=self.upper, unit=self.unit))
+
+def _invert(triangle: Any, *, upper: bool, unit: bool) -> Any:
+    """Return the incomplete sparse approximate inverse of a triangular CSR array."""
+    return triangle.with_values(invert_triangle(triangle, upper=upper, unit=unit))
 
 
 class _Factors(DeviceOperator):
@@ -121,15 +122,6 @@ def _get_method(colouring: Colouring | None) -> str:
 def _permute(A: Any, colouring: Colouring) -> Any:
     """Return a CSR array with rows and columns sorted by colour; transposing sorts the rows' columns."""
     return A[colouring.order].T.tocsr()[colouring.order].T.tocsr()
-
-
-def _symmetrise(A: Any) -> Any:
-    """Return an array whose pattern is that of ``A + A^T``, to be coloured: A itself if its pattern is symmetric."""
-    transposed = A.T.tocsr()
-    if transposed.structure is A.structure:
-        return A
-    marks = cl_array.to_device(A.queue, np.ones(A.nnz, np.bool_))
-    return A.with_values(marks) + transposed.with_values(marks)
 
 
 class _Inverse(DeviceOperator):
@@ -210,7 +202,7 @@ def ilu0(A: Any, sweeps: int | None = None, *, ordering: _Ordering = "natural", 
     _check_options(ordering, solve)
     rows, colouring = _copy_canonical(A), None
     if ordering == "multicolour":
-        colouring = colour_rows(_symmetrise(rows).structure)
+        colouring = colour_matrix(rows)
         rows = _permute(rows, colouring)
     factors = rows.copy()
 
@@ -225,7 +217,11 @@ def ilu0(A: Any, sweeps: int | None = None, *, ordering: _Ordering = "natural", 
     factors.data = _compute_factors(rows, guess, sweeps, colouring, hermitian=False)
     _require_diagonal(factors.diagonal())
     first, second = _Factor(factors, upper=False, unit=True), _Factor(factors, upper=True, unit=False)
-    return _Factors(first, second, colouring, (first.invert(), second.invert()) if solve == "isai" else ())
+    inverses: tuple[Any, ...] = ()
+    if solve == "isai":
+        lower, upper = tril(factors, format="csr"), triu(factors, format="csr")
+        inverses = _invert(lower, upper=False, unit=True), _invert(upper, upper=True, unit=False)
+    return _Factors(first, second, colouring, inverses)
 
 
 @door()
@@ -281,7 +277,7 @@ def ic0(A: Any, sweeps: int | None = None, *, ordering: _Ordering = "natural", s
     inverses: tuple[Any, ...] = ()
     if solve == "isai":
         # The inverse of L^H is L's, conjugate transposed: the preconditioner stays Hermitian.
-        inverse = first.invert()
+        inverse = _invert(factor, upper=False, unit=False)
         inverses = inverse, inverse.conj().T.tocsr()
     return _Factors(first, second, colouring, inverses)
 

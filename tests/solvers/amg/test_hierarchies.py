@@ -239,6 +239,35 @@ def test_smoothers_of_the_fourth_kind(wide: cl.CommandQueue) -> None:
     assert max(counts[1:]) < counts[0]
 
 
+def test_smoothers_by_colours_and_of_row_sums(wide: cl.CommandQueue) -> None:
+    by_colours = [("multicolour_gauss_seidel", {"sweep": sweep}) for sweep in ("symmetric", "forward", "backward")]
+    l1 = ("l1_jacobi", {"iterations": 2})
+    pairs = ((by_colours[0], by_colours[0]), (by_colours[1], by_colours[2]), (l1, l1), (("l1_jacobi", {"omega": 0.9}), None))
+    for dtype, (before, after) in itertools.product((np.float32, np.float64, np.complex128), pairs):
+        host, near = grid(16, dtype), 1e-3 if dtype is np.float32 else 1e-11
+        candidates = np.exp(1j * np.arange(256)) if dtype is np.complex128 else None
+        ml = solver(wide, host, B=candidates, presmoother=before, postsmoother=after, max_coarse=5)
+        b = (np.arange(256) % 7 - 2.5).astype(dtype)
+        for factor in (1, 3):
+            ml.refresh((factor * host).data)
+            for cycle in ("V", "K"):
+                y = multigrid.solve(ml.levels, b, maxiter=3, kind=cycle)
+                np.testing.assert_allclose(ml.solve(b, maxiter=3, tol=0, cycle=cycle), y, atol=near * np.abs(y).max())
+        if dtype is np.float64:
+            np.testing.assert_allclose(ml.to_pyamg().solve(b, maxiter=3, tol=0), ml.solve(b, maxiter=3, tol=0), rtol=1e-8)
+        if after is not None:
+            x, info = ml.solve(b, tol=1e-5, accel="cg", maxiter=20, return_info=True)
+            assert info == 0
+            np.testing.assert_allclose(3 * host @ x, b, atol=1e-3)
+    # A pattern that is not symmetric; unknowns without neighbours; a zero on the diagonal.
+    skewed = scipy.sparse.csr_array(grid() + scipy.sparse.coo_array(([0.1], ([3], [100])), shape=(576, 576)))
+    holed = scipy.sparse.block_diag([grid(), scipy.sparse.diags_array([3.0, 0.0])], format="csr")
+    for host in (skewed, holed):
+        ml = solver(wide, host, presmoother=by_colours[0], postsmoother=by_colours[0])
+        b = np.r_[np.ones(576), np.zeros(host.shape[0] - 576)]
+        np.testing.assert_allclose(host @ ml.solve(b, tol=1e-8, maxiter=60), b, atol=1e-5)
+
+
 def test_systems_that_are_no_good_end(wide: cl.CommandQueue) -> None:
     host = grid()
     ml, b = solver(wide, host), np.ones(576)
@@ -288,6 +317,8 @@ def test_wrong_arguments(queue: cl.CommandQueue) -> None:
         ("degree from 1 to 6", {"presmoother": ("chebyshev", {"kind": "opt_fourth", "degree": 7})}),
         ("lower_bound belongs to", {"presmoother": ("chebyshev", {"kind": "fourth", "lower_bound": 0.1})}),
         ("iterations: must not", {"presmoother": ("jacobi", {"iterations": -1})}),
+        ("iterations: must not", {"presmoother": ("l1_jacobi", {"iterations": -1})}),
+        ("sweep: must be one of forward", {"postsmoother": ("multicolour_gauss_seidel", {"sweep": "all"})}),
         ("max_levels, max_coarse", {"max_levels": 0}),
     ]
     for message, options in wrong:
