@@ -128,6 +128,12 @@ def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return folder
 
 
+def test_no_two_test_files_have_one_name() -> None:
+    # pytest imports test files by their names alone, and stops at the second of a name.
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert len(names) == len(set(names))
+
+
 @pytest.mark.parametrize("address", ["", "https://example.org/project"])
 def test_links_of_the_readme_start_with_the_configured_address(checkout: Path, tmp_path: Path, address: str) -> None:
     source = tmp_path / "checkout"
