@@ -1,8 +1,8 @@
-"""What ranks send for a product with a vector, and its time by a model: an explanation of a matrix over ranks."""
+"""Bytes that ranks send for a product with a vector, and its time by a model: the explanation of a matrix over ranks."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from typing_extensions import override
 
@@ -28,7 +28,7 @@ _COMMANDS_AFTER = 2
 
 
 class Sent(NamedTuple):
-    """What one rank needs of others for a product.
+    """The entries of x that one rank receives for a product, and the entries of the matrix that it reads.
 
     Attributes
     ----------
@@ -36,9 +36,8 @@ class Sent(NamedTuple):
         Entries of x.
     sources : int
         Ranks that they come from: messages.
-    entries : int
-        Of the rank's own rows.
-    rows : int
+    entries, rows : int
+        Stored entries of the rank's rows, and the number of these rows.
     value_bytes, index_bytes : int
         Of a value, and of the index of an entry.
     """
@@ -80,7 +79,7 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation(Shown):
-    """What each rank receives and reads for ``A @ x``, and the time by a model, beside one device's. Prints as a table.
+    """The bytes that each rank receives and reads for ``A @ x``, and the time by a model beside one device's. Prints as a table.
 
     Attributes
     ----------
@@ -108,7 +107,7 @@ class Explanation(Shown):
     @property
     @override
     def table(self) -> Table:
-        """The table of the ranks, and below it what the model says."""
+        """The table of the ranks, and below it the times by the model."""
         received, read = ("messages", "bytes of the halo"), ("bytes of the entries", "halo / entries")
         columns = "rank", "rows", *received, *read, "local, us", "exchange, us"
         rows = [
@@ -126,4 +125,4 @@ class Explanation(Shown):
         )
         return Table(f"A @ x over {len(self.ranks)} ranks", columns, rows, rule)
 
-    __repr__: Any = Shown.__repr__
+    __repr__ = Shown.__repr__

@@ -212,7 +212,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @property
     def pattern(self) -> Pattern:
-        """The structure of this rank's parts, with what products keep for it; matrices that differ in values alone share it."""
+        """The structure of this rank's parts, which keeps products; matrices that differ in values alone share the structure."""
         pattern = self._pattern
         if pattern is None or pattern.local is not self.local.structure or pattern.remote is not self.remote.structure:
             pattern = self._pattern = Pattern(self)
@@ -246,7 +246,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @collective
     def explain(self) -> Explanation:
-        """Return what each rank receives and reads for ``A @ x``, and the time by a model beside one device's, as a table.
+        """Return the bytes that each rank receives and reads for ``A @ x``, and the time by a model beside one device's: a table.
 
         Graphs of a power law need nearly all of x on each rank: one device is faster, which the explanation then says.
         """

@@ -1,4 +1,4 @@
-"""What products of matrices over ranks keep for all values of their structures: what is sent, and where values go."""
+"""Structures of matrices over ranks, and of their products: which values are sent, and where received values go."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["Pattern", "Product", "check", "gather_values", "number_entries", "renumber", "without_unused"]
 
 #: A function that multiplies two matrices on one device: of a rank's own columns ("own"), or of other ranks' ("others").
-Times = Callable[[str, device_array, device_array], device_array]
+Multiply = Callable[[str, device_array, device_array], device_array]
 
 
 class Pattern:
-    """The structure of a rank's part of a matrix, with what products keep for it. All ranks make and share it alike.
+    """The structure of a rank's part of a matrix, which keeps the products that were made of it. All ranks share it alike.
 
     Attributes
     ----------
@@ -153,12 +153,12 @@ class Product:
         rows.data = (rows.data + n_own).astype(index_for(n_own + self._sizes[1]))
         return check(device_array(rows, queue=self._queue))
 
-    def multiply(self, A: csr_array, B: csr_array, times: Times) -> csr_array:
-        """Return the product of matrices of the structures, by ``times`` on this rank's device. Collective."""
+    def multiply(self, A: csr_array, B: csr_array, multiply_on_device: Multiply) -> csr_array:
+        """Return the product of matrices of the structures, by ``multiply_on_device`` on this rank's device. Collective."""
         exchange = self._start_exchange(B)
         left = A.pattern.join(A)(A.local.data, A.remote.data) if self._needs_rows else A.local
         received = B.local.data[:0] if exchange is None else exchange.finish()
-        C = times("own", left, B.local if self._own is None else self._own(B.local.data, received))
+        C = multiply_on_device("own", left, B.local if self._own is None else self._own(B.local.data, received))
         others = None if self._others is None else self._others(B.remote.data, received)
         if self._remote is None or self._halo is None:
             remote, used = self._find_border(A, left, others, C.dtype)
@@ -167,7 +167,7 @@ class Product:
             remote = self._remote.with_values(allocate(self._queue, "values", 0, C.dtype))
         else:
             rows = self._border(A.local.data, A.remote.data)
-            remote = self._remote.with_values(times("others", rows, others).data)
+            remote = self._remote.with_values(multiply_on_device("others", rows, others).data)
         return A.assembled(A.comm, A.rows, B.columns, C, remote, self._halo)
 
     def _start_exchange(self, B: csr_array) -> Staged | None:

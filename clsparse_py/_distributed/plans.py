@@ -56,7 +56,9 @@ class SpgemmPlan(Distributed, SetOnce):
         self._A, self._B, self._product = A, B, Product(A, B)
         # Plans of the products on this rank's device: of its own columns, and of other ranks' columns.
         self._plans: dict[str, _spgemm.SpgemmPlan[device_array]] = {}
-        self.product(A, B)
+        # The first product finds the entries in other ranks' columns, and the second plans them.
+        for _ in range(2):
+            self.product(A, B)
 
     def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
         """Return the product of matrices of the planned structures; ranks send one another only the values of B that each needs.

@@ -11,7 +11,7 @@ Inputs        indptr, indices: of n rows, canonical; values: of the matrix; "lev
               level begins in it, with the end; levels first up to last - 1; "sweep": before: of the factors
 Output        factors: all rows, or those of the levels; "sweep": after: of the factors
 Local memory  none
-Result        deterministic: "rows" and "levels" give the same bits
+Result        deterministic: "rows" and "levels" agree to rounding, as compilers may vectorise sums
 </%doc>
 <%
     known, result = ("before", "after") if schedule == "sweep" else ("factors", "factors")

@@ -11,7 +11,7 @@ Inputs        indptr, indices, values: of n rows; b: of n x columns, its entry (
               `width` 0: order: rows by level; starts: where each level begins in it, with the end; levels first up to last - 1
 Output        x: n x columns, row by row, all rows or those of the levels; singular: 1 if a diagonal entry is 0, else unchanged
 Local memory  none. Of one work-item it is the plain kernel
-Result        deterministic: a row's entries are subtracted in their order, so that all variants give the same bits
+Result        deterministic: a row's entries are subtracted in their order; variants agree to rounding: compilers may vectorise
 </%doc>
 <%
     lanes = range(width or 1)

@@ -220,7 +220,7 @@ class Machine:
             raise SkipError
         # Sums of duplicates are rounded to their own dtype, whatever the result's is.
         rough = [float(np.finfo(operand.dtype).eps) for operand in of if _rounds(operand)]
-        if not rough and largest * 2.0**-unit <= 1 / coarsest and unit > info.minexp + 2:
+        if not rough and unit > info.minexp + 2 and largest * 2.0**-unit <= 1 / coarsest:
             return True, None
         if largest < float(info.tiny) / float(info.eps) * 4 and largest:
             raise SkipError

@@ -116,8 +116,15 @@ def replay(program: Program) -> tuple[Find | None, dict[str, Any]]:
 
 def _block(connection: Connection, seed: int, number: int, block: Block, numbers: range, until: float) -> None:
     lock = threading.Lock()
+    failures: list[Exception] = []
 
     def work(own: range) -> None:
+        try:
+            draw(own)
+        except Exception as error:  # of the net itself: raised below, as an error in a thread would end that thread alone
+            failures.append(error)
+
+    def draw(own: range) -> None:
         for i in own:
             if time.time() > until:
                 return
@@ -139,6 +146,8 @@ def _block(connection: Connection, seed: int, number: int, block: Block, numbers
         thread.start()
     for thread in threads:
         thread.join()
+    if failures:
+        raise failures[0]
     connection.send(("end", 0, None))
 
 
