@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from unittest.mock import patch
 
 import pyopencl as cl
 import pyopencl.array as cla
@@ -15,18 +16,22 @@ from bench.contestants import Contestant
 from bench.opencl_calls import Arrays, OpenclCalls
 from bench.problems.spmv import Spmv
 from clsparse_py._operations.spmv import KernelChoice
+from clsparse_py._operations.spmv.choose import Thresholds
 
 # As users write it: `A @ x`, a new y each time. The plan that A itself keeps is part of that.
 PLAIN = "plain"
+# Behind the name of a plan: it looks for row patterns, whatever the device's profile says.
+PATTERNS = "+row_patterns"
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A plan: ``auto``, ``scheme``, or ``scheme:kernel`` with ``:parameter=number`` after it."""
+    """A plan: ``auto``, ``scheme``, or ``scheme:kernel`` with ``:parameter=number`` after it, and with or without `PATTERNS`."""
 
     name: str
     scheme: str
     kernel: str | KernelChoice | None
+    patterns: bool
 
     @classmethod
     def parse(cls, text: str) -> Variant:
@@ -37,13 +42,14 @@ class Variant:
         ValueError
             If it does not have that form, or there is no such kernel or parameter.
         """
-        scheme, *rest = text.split(":")
+        patterns = text.endswith(PATTERNS)
+        scheme, *rest = text.removesuffix(PATTERNS).split(":")
         if not rest:
-            return cls(text, scheme, None)
+            return cls(text, scheme, None, patterns)
         kernel, *assignments = rest
         try:
             parameters = {name: int(number) for name, number in (assignment.split("=") for assignment in assignments)}
-            return cls(text, scheme, KernelChoice(kernel, **parameters) if parameters else kernel)
+            return cls(text, scheme, KernelChoice(kernel, **parameters) if parameters else kernel, patterns)
         except (TypeError, ValueError) as error:
             raise ValueError(f"variant: {text!r} is not scheme:kernel:parameter=number: {error}") from error
 
@@ -92,6 +98,10 @@ def _prepare(problem: Spmv, queue: cl.CommandQueue, variant: Variant) -> OpenclC
     y = cla.empty(queue, problem.reference[0].size, problem.x.dtype)
     start = time.perf_counter()
     plan = cs.spmv_plan(matrix, scheme=variant.scheme, kernel=variant.kernel)
+    if variant.patterns:
+        looking = replace(Thresholds.of(plan.device), min_patterned_rows=1, max_patterned_row=255)
+        with patch.object(Thresholds, "of", lambda *_: looking):
+            plan.settle(matrix, x, y)
     queue.finish()
     once = {"transfer": transfer, "plan": time.perf_counter() - start}
 

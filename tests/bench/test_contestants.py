@@ -72,7 +72,7 @@ def make_problem(task: problems.Task, queue: cl.CommandQueue) -> Problem:
 @pytest.mark.parametrize("task", SMALL, ids=" ".join)
 def test_ours_is_right_and_timed_in_every_way(task: problems.Task, first_queue: cl.CommandQueue) -> None:
     contestants = ours.contestants(
-        task[1], first_queue, variants=["plain", "auto", "single:subvector4:work_group=64"], methods=None
+        task[1], first_queue, variants=["plain", "auto", "single:subvector4:work_group=64", "auto+row_patterns"], methods=None
     )
     records = runner.measure(make_problem(task, first_queue), contestants, rounds=2)
     names = ["clsparse/auto"] if problems.PRIMITIVES.get(task[1]) else ["clsparse/plain", "clsparse/auto"]

@@ -38,7 +38,7 @@ from pyopencl import array as cl_array
 from radix_cases import radix_cases
 from segment_cases import segment_cases
 from spgemm_cases import spgemm_cases
-from supposed import describe_as
+from supposed import describe_as, suppose
 from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
@@ -54,6 +54,7 @@ from clsparse_py._operations.spmm.choose import Shape
 from clsparse_py._operations.spmm.choose import choose as choose_shape
 from clsparse_py._operations.spmv import KERNELS, KernelChoice, Scheme
 from clsparse_py._operations.spmv.binning import N_BINS, count_bins, list_rows
+from clsparse_py._operations.spmv.choose import Thresholds
 from clsparse_py._operations.spmv.features import inspect
 from clsparse_py._precision import semiring
 
@@ -208,20 +209,22 @@ def plan_cases(axes: Axes) -> Iterator[Case]:
         yield partial(product, NOTHING[i % len(NOTHING)], kernel, FLOAT32, scaled=True)
 
 
-def stream(dtype: np.dtype, index: type[Any], work_group: int) -> None:
-    """Multiply short rows with columns in 16 bits, and compare."""
+def compress(dtype: np.dtype, index: type[Any], work_group: int, max_patterned_row: int) -> None:
+    """Multiply short rows with columns in 16 bits or, if these are looked for, by row patterns, and compare."""
     matrix = Matrix(tuple(i % 4 for i in range(60)), 12, "up to three entries a row")
     a = matrix.values(dtype)
     A, x = on_device(matrix, a, index), numbers(matrix.n_cols, dtype)
     plan, operand = spmv_plan(A, kernel=KernelChoice("narrow", work_group, items=4)), cl_array.to_device(A.queue, x)
-    plan.settle(A, operand, cl_array.zeros(A.queue, matrix.shape[0], dtype))
+    with mock.patch.object(Thresholds, "of", suppose(Thresholds, min_patterned_rows=1, max_patterned_row=max_patterned_row)):
+        plan.settle(A, operand, cl_array.zeros(A.queue, matrix.shape[0], dtype))
+    assert ("row patterns" in plan.explain().shares[0].why) == (max_patterned_row > 0)
     same(spmv(A, operand, plan=plan), expected(matrix, a, x, semiring.plus_times))
 
 
-def streamed_cases(axes: Axes) -> Iterator[Case]:
-    """The kernels of columns in 16 bits."""
+def compressed_cases(axes: Axes, max_patterned_row: int) -> Iterator[Case]:
+    """The kernels of compressed columns: columns in 16 bits or, with longer patterned rows than 0, row patterns."""
     for i, dtype in enumerate(axes.dtypes[:3]):
-        yield partial(stream, dtype, INDEX_TYPES[i % 2], (7, 48, 64)[i])
+        yield partial(compress, dtype, INDEX_TYPES[i % 2], (7, 48, 64)[i], max_patterned_row)
 
 
 def structure(matrix: Matrix, index: type[Any], work_group: int) -> None:
@@ -431,6 +434,7 @@ def main() -> None:
     axes = Axes.of(device, simulated)
     report = Report(f"{device.platform} {device.driver_version}, {device.name}", device.fp64)
     cases = [
+        *compressed_cases(axes, 3),
         *product_cases(axes),
         *plan_cases(axes),
         *structure_cases(axes),
@@ -438,7 +442,7 @@ def main() -> None:
         *view_cases(axes),
     ]
     # Oclgrind 21.10 takes memory that one kernel wrote and another reads for unwritten, if buffers were let go before.
-    cases += [] if simulated else streamed_cases(axes)
+    cases += [] if simulated else compressed_cases(axes, 0)
     cases += primitive_cases(axes.dtypes, axes.work_groups)
     cases += radix_cases(axes.dtypes, simulated=simulated)
     cases += segment_cases(axes.dtypes, axes.work_groups)

@@ -104,8 +104,10 @@ def _spmv(d: Draw) -> Step:
     x = d.array((n,), on_device=True)
     result = np.result_type(d.values[A], d.values[x])
     alpha, beta = d.scalar(result), d.scalar(result)
+    # A plan that expects many calls compresses A's columns before the first.
+    calls = ", expected_calls=100" if d.chance(0.4) else ""
     plan = (
-        f"plan=sp.spmv_plan({A}, kernel={d.few(KERNELS)!r})"
+        f"plan=sp.spmv_plan({A}, kernel={d.few(KERNELS)!r}{calls})"
         if d.chance(0.7)
         else f"plan=sp.spmv_plan({A}, scheme={d.few(SCHEMES)!r})"
     )

@@ -42,6 +42,7 @@ THRESHOLDS = {
         "max_slots": (128,),
         "expected_fill": (0, 0.5),
     },
+    "spmv": {"narrow_after": (1,), "min_patterned_rows max_patterned_row": (3, 30)},
     "spmm": {
         "max_direct_columns": (1, 2),
         "min_core_part": (1, 7),

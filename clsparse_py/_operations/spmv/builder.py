@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -17,7 +18,8 @@ from clsparse_py._operations.parts import Combine, add_later_pieces, list_cut_ro
 from clsparse_py._operations.spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py._operations.spmv.choose import Decision, KernelChoice, Share, Thresholds, has_no_long_row
 from clsparse_py._operations.spmv.features import Inspected
-from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Merge, Narrow, Streamed, Subvector
+from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Merge, Narrow, Patterned, Streamed, Subvector
+from clsparse_py._operations.spmv.patterns import find_patterns
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._run.dense_product import list_arguments, make_recorder
 from clsparse_py._run.launch import Chain
@@ -25,11 +27,22 @@ from clsparse_py._run.recording import Recorder, Recording
 from clsparse_py._run.transfer import copy_to_host, from_host
 from clsparse_py._run.upgrade import Upgrade
 
-__all__ = ["Builder"]
+__all__ = ["Builder", "Compressed"]
 
 #: Number of parts of A, and three arrays, as `Inspected.cut` returns them: each part's first row, its first entry, and whether it
 #: begins inside a row.
 _Parts = tuple[int, list[cl_array.Array]]
+
+
+class Compressed(NamedTuple):
+    """A recording of an SpMV product that reads A's columns in a compressed form, and the form's name."""
+
+    form: str
+    recording: Recording
+
+
+#: A generator that compresses A's columns: it yields events to await, and returns None if A's columns do not allow the form.
+_Compressing = Generator[cl.Event, None, "Compressed | None"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +64,7 @@ class Builder:
     recorder : Recorder
     shares : list of Share
     upgrade : Upgrade or None
-        Makes a recording by columns in 16 bits.
+        Makes a recording by row patterns, or by columns in 16 bits.
     """
 
     def __init__(self, inspected: Inspected, arithmetic: Arithmetic, scaled: bool, expected: int | None = None) -> None:
@@ -62,7 +75,7 @@ class Builder:
         self._chain = Chain(self.queue)
         self.recorder = self._new_recorder()
         self.shares: list[Share] = []
-        self.upgrade: Upgrade[Recording] | None = None
+        self.upgrade: Upgrade[Compressed] | None = None
         self._combine: Callable[[Recorder, cl_array.Array], None] | None = None
 
     def _new_recorder(self) -> Recorder:
@@ -109,6 +122,8 @@ class Builder:
                 self._narrow_chunks(record, parts)
         elif isinstance(record, Subvector):
             _launch(self.recorder, built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
+            if self._may_have_patterns():
+                self._upgrade_to(partial(self._compress_to_patterns, record.lanes))
         self._explain(self.n_rows, str(choice), built, why)
 
     def _add_adaptive(self, requested: Adaptive) -> Built:
@@ -134,7 +149,8 @@ class Builder:
     def _add_streamed(self, requested: Streamed) -> Built:
         """Add the launch of the SpMV kernel that stages whole rows, or CSR-Adaptive's if a row is too long; return the kernel.
 
-        Columns are compressed to 16 bits after some products; before that, and if 16 bits are too few, it takes A's own columns.
+        Columns are compressed after some products, to row patterns, else to 16 bits; before that, and if there are too many
+        patterns and 16 bits are too few, it takes A's own columns.
         """
         inspected, narrow = self.of, requested.for_rows(self.of.features.mean)
         built, record = self._chain.build(narrow.wide)
@@ -158,8 +174,32 @@ class Builder:
             _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, inspected.indptr, *columns)
             return recorder.recording()
 
-        self._upgrade_to_16_bits(replace(narrow, lanes=lanes), cut, launch)
+        to_16_bits = partial(self._compress_to_16_bits, replace(narrow, lanes=lanes), cut, launch)
+        if self._may_have_patterns():
+            self._upgrade_to(partial(self._compress_to_patterns, lanes), to_16_bits)
+        else:
+            self._upgrade_to(to_16_bits)
         return built
+
+    def _may_have_patterns(self) -> bool:
+        """Return whether A's row patterns are worth a search: by A's number of rows, and its longest row."""
+        longest, limits = self.of.features.longest, self.limits
+        return 0 < longest <= limits.max_patterned_row and limits.min_patterned_rows <= self.n_rows < 2**32 - 1
+
+    def _compress_to_patterns(self, lanes: int) -> _Compressing:
+        """Find A's row patterns, and record the SpMV product by the kernel that takes them: ``lanes`` work-items take a row."""
+        requested = Patterned.legal(self.device, self.arithmetic, self.scaled, lanes, self.of.features.longest)
+        if requested is None:
+            return None
+        built, record = self._chain.build(requested)
+        # With other lanes, which the driver's largest group may ask for, sums would have another order.
+        patterns = (yield from find_patterns(self.of)) if record.lanes == lanes else None
+        if patterns is None:
+            return None
+        recorder, numbers = self._new_recorder(), (self.index(self.n_rows), np.uint32(patterns.width))
+        arrays = self.of.indptr, patterns.numbers, patterns.lengths, patterns.offsets
+        _launch(recorder, built, -(-self.n_rows // record.rows) * record.work_group, *numbers, *arrays)
+        return Compressed("row patterns", recorder.recording())
 
     def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
         """Plan that, after some products, the SpMV kernel "chunked" reads columns in 16 bits, if they fit; A's parts stay."""
@@ -175,15 +215,29 @@ class Builder:
                 self._combine(recorder, partial)
             return recorder.recording()
 
-        self._upgrade_to_16_bits(replace(record, narrow=True), lambda _: parts, launch)
+        self._upgrade_to(partial(self._compress_to_16_bits, replace(record, narrow=True), lambda _: parts, launch))
 
-    def _upgrade_to_16_bits(
+    def _upgrade_to(self, *forms: Callable[[], _Compressing]) -> None:
+        """Plan that, after some products, the first of the forms that suits A takes the place of A's own columns."""
+
+        def make() -> _Compressing:
+            """Compress A's columns: yield the events to await; return the new recording, None if no form suits A."""
+            for compress in forms:
+                if (compressed := (yield from compress())) is not None:
+                    return compressed
+            return None
+
+        self.upgrade = Upgrade("compressed columns", self.limits.narrow_after, self.expected, make)
+
+    def _compress_to_16_bits(
         self,
         requested: Streamed | Chunked,
         cut: Callable[[Any], _Parts | None],
         launch: Callable[[Built, _Parts, cl_array.Array, cl_array.Array], Recording],
-    ) -> None:
-        """Plan to compress A's columns to 16 bits, if they fit, after some products, and then to record the product with them.
+    ) -> _Compressing:
+        """Compress A's columns to 16 bits; yield the event to await; return the new recording, None if it can't be made.
+
+        It can't if columns need more bits, or the driver allows too few work-items.
 
         Parameters
         ----------
@@ -195,31 +249,23 @@ class Builder:
             Records the product, from the kernel, the parts, their columns, and the lowest column of each part.
         """
         inspected, queue = self.of, self.queue
-
-        def make() -> Generator[cl.Event, None, Recording | None]:
-            """Compress A's columns to 16 bits; yield the event to await; return the new recording, None if it can't be made.
-
-            It can't if columns need more bits, or the driver allows too few work-items.
-            """
-            built, record = self._chain.build(requested)
-            parts = cut(record)
-            if parts is None:
-                return None
-            n_parts, (_, entries, _) = parts
-            chain = Chain(queue, inspected.indices, entries)
-            # A core of a CPU device reads the columns of a part of A from the part's first entry to its last.
-            group = 1 if inspected.device.lanes_are_loops else min(256, inspected.device.max_work_group)
-            kernel, _ = chain.build(Narrow(group, inspected.indices.dtype.name))
-            columns = allocate(queue, "columns in 16 bits", inspected.features.nnz, np.dtype(np.uint16))
-            lowest = allocate(queue, "lowest columns", n_parts, inspected.indices.dtype)
-            too_wide = chain.scratch(n_parts, np.uint8)
-            chain.launch(kernel, n_parts, entries, inspected.indices, columns, lowest, too_wide)
-            chain.finish(columns, lowest)
-            read_marks = chain.read_later(too_wide, n_parts)
-            yield chain.events[-1]
-            return None if read_marks().any() else launch(built, parts, columns, lowest)
-
-        self.upgrade = Upgrade("columns in 16 bits", self.limits.narrow_after, self.expected, make)
+        built, record = self._chain.build(requested)
+        parts = cut(record)
+        if parts is None:
+            return None
+        n_parts, (_, entries, _) = parts
+        chain = Chain(queue, inspected.indices, entries)
+        # A core of a CPU device reads the columns of a part of A from the part's first entry to its last.
+        group = 1 if inspected.device.lanes_are_loops else min(256, inspected.device.max_work_group)
+        kernel, _ = chain.build(Narrow(group, inspected.indices.dtype.name))
+        columns = allocate(queue, "columns in 16 bits", inspected.features.nnz, np.dtype(np.uint16))
+        lowest = allocate(queue, "lowest columns", n_parts, inspected.indices.dtype)
+        too_wide = chain.scratch(n_parts, np.uint8)
+        chain.launch(kernel, n_parts, entries, inspected.indices, columns, lowest, too_wide)
+        chain.finish(columns, lowest)
+        read_marks = chain.read_later(too_wide, n_parts)
+        yield chain.events[-1]
+        return None if read_marks().any() else Compressed("columns in 16 bits", launch(built, parts, columns, lowest))
 
     def _allocate_sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
         """Return an array for a sum of each part of A: scratch memory if a later launch reads it (``is_read``), or an array."""

@@ -61,9 +61,14 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "spmv"
 
-    #: Number of products after which a plan compresses its columns to 16 bits. Compression takes the device as long as one
-    #: product, which ten products repay; loading kernels takes the host milliseconds.
+    #: Number of products after which a plan compresses its columns, to row patterns or to 16 bits. Compression takes the device
+    #: as long as one product, which ten products repay; loading kernels takes the host milliseconds.
     narrow_after: int = number(32, "products", least=1, most=1 << 31)
+    #: Least number of a matrix's rows for a plan to look for row patterns: fewer rows have hardly fewer patterns than rows.
+    min_patterned_rows: int = number(1 << 12, "rows", least=1)
+    #: Greatest number of entries of a matrix's longest row for a plan to look for row patterns; 0: no plan does. A profile sets
+    #: it where row patterns were measured to be faster than columns in 16 bits.
+    max_patterned_row: int = number(0, "entries of a row", most=255)
     #: Greatest number of a row's entries that one work-group of "vector_long" sums; several work-groups share a longer row.
     piece: int = number(1 << 14, "entries of a row", least=1)
     #: Greatest ratio of rows to entries of a part of A, where parts have equal numbers of entries. If a part is above it, as

@@ -22,8 +22,10 @@ __all__ = [
     "Adaptive",
     "Chunked",
     "CountFeatures",
+    "FindPatterns",
     "Merge",
     "Narrow",
+    "Patterned",
     "RowNumbers",
     "Streamed",
     "Subvector",
@@ -336,6 +338,81 @@ class Narrow(OfStructure):
 
     template = "spmv/narrow"
     variants: ClassVar[Variants] = {"": {"work_group": 256}}
+
+
+@kernel
+@dataclass(frozen=True)
+class Patterned(_Staging):
+    """Parameters of ``templates/spmv/patterned.mako``: row patterns in place of columns; values staged in local memory.
+
+    The order of sums is that of ``lanes`` alone. ``items * lanes`` is the greatest number of a row's entries.
+    """
+
+    template = "spmv/patterned"
+    kind = "spmv_patterned"
+
+    #: Greatest number of work-items of a work-group.
+    MAX_GROUP: ClassVar[int] = 128
+    #: Greatest ``items``: loops over these are unrolled.
+    MAX_ITEMS: ClassVar[int] = 16
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, lanes: int, longest: int) -> Patterned | None:
+        """Return the parameters of the SpMV kernel of row patterns that fit a device; None if its lanes or rows are too long."""
+        work_group = power_of_two_at_most(min(cls.MAX_GROUP, device.max_work_group))
+        items = -(-longest // lanes)
+        if lanes > work_group or not 0 < items <= cls.MAX_ITEMS:
+            return None
+        groups = [work_group >> i for i in range(work_group.bit_length()) if work_group >> i >= lanes]
+        records = (cls(group, arithmetic, device.portability, scaled, items, lanes) for group in groups)
+        return device.fitting(records, operator.attrgetter("local_memory"))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of A that a work-group takes."""
+        return self.work_group // self.lanes
+
+    @property
+    def local_memory(self) -> int:
+        """Greatest number of bytes of local memory of a work-group of the SpMV kernel of row patterns."""
+        box = self.work_group * self.arithmetic.result.itemsize
+        return self.capacity * np.dtype(self.arithmetic.a).itemsize + 4 * self.work_group + 5 * self.rows + 4 + box
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        """The part of the kernel's name that tells lanes, work-group and items: ``x2_wg64_n4``."""
+        return f"x{self.lanes}_wg{self.work_group}_n{self.items}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: items, lanes, rows of a work-group, and whether lanes need local memory."""
+        own_arguments = {"items": self.items, "lanes": self.lanes, "rows": self.rows, "needs_box": self.needs_box}
+        return {**self._common(), **own_arguments}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield a name and a record for each variant of the kernel: "" (one work-item to a row) and "lanes" (four)."""
+        work_group = power_of_two_at_most(min(_default_work_group(device), cls.MAX_GROUP, device.max_work_group))
+        for variant, lanes, items in (("", 1, 7), ("lanes", min(4, work_group), 7)):
+            yield variant, cls(work_group, arithmetic, device.portability, False, items, lanes)
+
+
+@kernel
+@dataclass(frozen=True)
+class FindPatterns(OfStructure):
+    """Parameters of ``templates/spmv/find_patterns.mako``."""
+
+    template = "spmv/find_patterns"
+
+    #: Greatest number of row patterns of a matrix: a row names its pattern in a byte.
+    MAX_PATTERNS: ClassVar[int] = 256
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments: the record's fields, and the greatest number of row patterns."""
+        return {**OfStructure.arguments(self), "n_patterns": self.MAX_PATTERNS}
 
 
 @kernel

@@ -16,13 +16,13 @@ from clsparse_py._ground.tables import plan_as_html
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py._operations.spmv.binning import Scheme
-from clsparse_py._operations.spmv.builder import Builder
+from clsparse_py._operations.spmv.builder import Builder, Compressed
 from clsparse_py._operations.spmv.choose import Decision, Explanation, KernelChoice, KernelName, Share, choose
 from clsparse_py._operations.spmv.features import Features, Inspected, inspect
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import Semiring, plus_times
 from clsparse_py._run.dense_product import BoundProduct, DenseProduct, Repeating
-from clsparse_py._run.recording import Bound, Recording
+from clsparse_py._run.recording import Bound
 from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["SpmvPlan"]
@@ -64,8 +64,8 @@ class SpmvPlan(SetOnce, Repeating):
         self.decision = decision
         self._expected = expected
         self._products: dict[_Kind, DenseProduct] = {}
-        # Pending upgrades: kernels that read columns in 16 bits, which replace recorded SpMV products after some repetitions.
-        self._upgrades: dict[_Kind, Upgrade[Recording]] = {}
+        # Pending upgrades: kernels that read compressed columns, which replace recorded SpMV products after some repetitions.
+        self._upgrades: dict[_Kind, Upgrade[Compressed]] = {}
         self._shares: list[Share] = []
         self._making = threading.RLock()
 
@@ -205,7 +205,8 @@ class SpmvPlan(SetOnce, Repeating):
         with self._making:
             arithmetic = Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name)
             builder = self._record(arithmetic, scaled=False)
-            recording = (builder.upgrade and builder.upgrade.now()) or builder.recorder.recording()
+            compressed = builder.upgrade and builder.upgrade.now()
+            recording = compressed.recording if compressed else builder.recorder.recording()
             self.queue.finish()
         return BoundProduct(x.queue or self.queue, (A.data, x, out), DenseProduct(recording, self.queue))
 
@@ -246,12 +247,12 @@ class SpmvPlan(SetOnce, Repeating):
             return self._products[key]
 
     def settle(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Record ``A @ x`` unless it is recorded, make all pending upgrades (columns in 16 bits) now, and wait for the device."""
+        """Record ``A @ x`` unless it is recorded, make all pending upgrades (compressed columns) now, and wait for the device."""
         self._prepare(A, x, y, None, None, plus_times)
         self._upgrade(now=True)
 
     def _upgrade(self, *, now: bool = False) -> None:
-        """Count one product more; replace recordings by upgrades (columns in 16 bits): those ready, or with ``now`` all."""
+        """Count one product more; replace recordings by upgrades (compressed columns): those ready, or with ``now`` all."""
         with self._making:
             for key, upgrade in tuple(self._upgrades.items()):
                 if now:
@@ -260,8 +261,9 @@ class SpmvPlan(SetOnce, Repeating):
                     continue
                 del self._upgrades[key]
                 if upgrade.made is not None:
-                    self._products[key], self._call = DenseProduct(upgrade.made, self.queue), None
-                    built, why = upgrade.made.kernels[0].parameters.name, upgrade.name
+                    form, recording = upgrade.made
+                    self._products[key], self._call = DenseProduct(recording, self.queue), None
+                    built, why = recording.kernels[0].parameters.name, form
                     self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
 
     def _record(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
