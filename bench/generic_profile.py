@@ -29,7 +29,8 @@ _WIDTH = 160
 _LEAST = Device(
     name="any", platform="any", driver_version="", type="gpu", compute_units=1, max_work_group=1024, local_memory=32 << 10,
     max_allocation=1 << 28, global_memory=1 << 30, preferred_multiple=1, sub_group_sizes=(), fp64=True, fp16=False,
-    int64_atomics=False, float_atomics=False, unified_memory=False, aliases_host=False, svm=(), portability=Portability(),
+    int64_atomics=False, float_atomics=False, unified_memory=False, aliases_host=False, forward_progress=False,
+    svm=(), portability=Portability(),
 )  # fmt: skip
 
 

@@ -121,6 +121,33 @@ void probe_match(global uint *out)
 }
 """
 
+#: Work-groups of the probe of forward progress.
+_PROGRESS_GROUPS = 16
+#: OpenCL C of the probe of forward progress: each work-item waits, for some turns at most, until the one before it has stored its
+#: number; the first work-item of a work-group waits for another work-group, the others wait in local memory.
+_PROGRESS_PROBE = """
+#define TURNS (1u << 22)
+kernel __attribute__((reqd_work_group_size(PROBE_GROUP, 1, 1)))
+void probe_progress(volatile global uint *tickets, volatile global uint *out)
+{
+    volatile local uint here[PROBE_GROUP];
+    local uint ticket;
+    const uint me = get_local_id(0);
+    here[me] = UINT_MAX;
+    if (me == 0)
+        ticket = atomic_inc(tickets);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint i = ticket * PROBE_GROUP + me;
+    for (uint turn = 0; here[me] == UINT_MAX && turn < TURNS; ++turn) {
+        const uint before = i == 0 ? 0 : me == 0 ? out[i - 1] : here[me - 1];
+        if (before != UINT_MAX) {
+            out[i] = before + 1;
+            here[me] = before + 1;
+        }
+    }
+}
+"""
+
 #: OpenCL C of the probe of host memory: a kernel that copies a buffer made on host memory.
 _ALIAS_PROBE = """
 kernel void probe_alias(global const uint *a, global uint *out)
@@ -181,6 +208,26 @@ def _exchanges(queue: cl.CommandQueue, portability: Portability) -> bool:
     return _writes(queue, _lanes_probe_source(portability, group), "probe_lanes", np.zeros(group, np.uint32))
 
 
+def _makes_progress(queue: cl.CommandQueue) -> bool:
+    """Return whether work-groups that have begun run on while others wait for them, and see what these store."""
+    context, device, flags = queue.context, queue.device, cl.mem_flags
+    group = min(64, device.max_work_group_size)
+    values = np.full(_PROGRESS_GROUPS * group, 0xFFFFFFFF, np.uint32)
+    try:
+        source = f"#define PROBE_GROUP {group}\n{_PROGRESS_PROBE}"
+        kernel = cl.Kernel(programs.compile_source(context, device, source), "probe_progress")
+        tickets, out = (
+            cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=numbers)
+            for numbers in (np.zeros(1, np.uint32), values)
+        )
+        kernel(queue, values.shape, (group,), tickets, out)
+        cl.enqueue_copy(queue, values, out)
+    except cl.Error as error:
+        _log.debug("%s: the probe of forward progress does not run: %s", device.name, error)
+        return False
+    return np.array_equal(values, np.arange(1, values.size + 1))
+
+
 def _loads_once(queue: cl.CommandQueue) -> bool:
     """Return whether inline PTX loads the right data past a device's first-level cache."""
     numbers = np.arange(64, dtype=np.uint64) + 11
@@ -215,6 +262,7 @@ class Probed:
     portability: Portability
     aliases_host: bool
     preferred_multiple: int
+    forward_progress: bool
 
 
 def _parse(entry: bytes) -> Probed:
@@ -226,7 +274,9 @@ def _parse(entry: bytes) -> Probed:
         The entry has another form, as another version wrote it.
     """
     content = json.loads(entry)
-    if _value_types(content) != _value_types(asdict(Probed(Portability(), aliases_host=False, preferred_multiple=1))):
+    if _value_types(content) != _value_types(
+        asdict(Probed(Portability(), aliases_host=False, preferred_multiple=1, forward_progress=False))
+    ):
         raise ValueError("its fields are others")
     return Probed(**{**content, "portability": Portability(**content["portability"])})
 
@@ -239,7 +289,13 @@ def _value_types(content: dict[str, Any]) -> dict[str, Any]:
 def probe(device: cl.Device) -> Probed:
     """Return the results of all probes of a device, from disk if an earlier process ran them."""
     identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
-    probes = (sources.expand(_LANES_PROBE), sources.expand(_LOAD_ONCE_PROBE), sources.expand(_MATCH_PROBE), _ALIAS_PROBE)
+    probes = (
+        sources.expand(_LANES_PROBE),
+        sources.expand(_LOAD_ONCE_PROBE),
+        sources.expand(_MATCH_PROBE),
+        _PROGRESS_PROBE,
+        _ALIAS_PROBE,
+    )
     key = cache.key_of("probe", trial.TRIED, *probes, *identity, device.extensions)
     cached = cache.load(key, _parse)
     if cached is not None:
@@ -263,6 +319,6 @@ def probe(device: cl.Device) -> Probed:
         zeros = np.zeros(64, np.uint32)
         match = "ptx" if _writes(queue, sources.expand(_MATCH_PROBE), "probe_match", zeros) else "local"
         portability = replace(portability, load_once="ptx" if _loads_once(queue) else "plain", match=match)
-    probed = Probed(portability, aliases, multiple)
+    probed = Probed(portability, aliases, multiple, _makes_progress(queue))
     cache.write(key, json.dumps(asdict(probed)).encode())
     return probed

@@ -75,6 +75,8 @@ class Device:
         Whether device and host share memory, as the driver reports.
     aliases_host : bool
         Whether a buffer made on host memory was seen to be that memory.
+    forward_progress : bool
+        Whether work-groups that have begun were seen to run on while others wait for them, and to see what these store.
     svm : tuple of str
         Kinds of shared virtual memory.
     portability : Portability
@@ -100,6 +102,7 @@ class Device:
     float_atomics: bool
     unified_memory: bool
     aliases_host: bool
+    forward_progress: bool
     svm: tuple[str, ...]
     portability: Portability
     vendor: str = ""
@@ -205,6 +208,7 @@ def _describe(device: cl.Device) -> Device:
         float_atomics="cl_ext_float_atomics" in extensions,
         unified_memory=bool(query(device, "host_unified_memory", False)),
         aliases_host=probed.aliases_host,
+        forward_progress=probed.forward_progress,
         svm=tuple(
             name.lower().replace("_", "-")
             for name in ("COARSE_GRAIN_BUFFER", "FINE_GRAIN_BUFFER", "FINE_GRAIN_SYSTEM", "ATOMICS")

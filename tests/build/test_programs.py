@@ -59,7 +59,8 @@ LANES = Portability("sub_group", 16)
 GPU = Device(
     name="a GPU", platform="none", driver_version="1", type="gpu", compute_units=40, max_work_group=1024, local_memory=48 << 10,
     max_allocation=1 << 32, global_memory=1 << 34, preferred_multiple=32, sub_group_sizes=(), fp64=True, fp16=False,
-    int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, svm=(), portability=LANES,
+    int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, forward_progress=False,
+    svm=(), portability=LANES,
 )  # fmt: skip
 DOUBLE = Arithmetic("float64", "float64")
 MIXED = Arithmetic("int32", "complex64", "int64", "plus_pair")

@@ -35,8 +35,8 @@ pytestmark = pytest.mark.any_platform
 
 SINGLE = Arithmetic("float32", "float32")
 GPU = Device(
-    "a card", "a platform", "1", "gpu", 64, 1024, 48 << 10, 1 << 30, 1 << 32, 32, (), True, True, True, False, False, False, (),
-    Portability("ptx", 32, "ptx"),
+    "a card", "a platform", "1", "gpu", 64, 1024, 48 << 10, 1 << 30, 1 << 32, 32, (), True, True, True, False, False, False,
+    False, (), Portability("ptx", 32, "ptx"),
 )  # fmt: skip
 
 

@@ -11,9 +11,10 @@ from unittest.mock import patch
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
-from supposed import describe_as
+from supposed import describe_as, suppose
 
 from clsparse_py import csr_array, default_queue, linalg
+from clsparse_py._operations.triangular.choose import Thresholds
 from clsparse_py._solvers.linalg import solvers
 
 Case = partial[None]
@@ -82,12 +83,23 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
     A, b = csr_array(host, queue=queue), (np.arange(n) % 5 - 1.5).astype(dtype)
     A @ b  # planned before devices are taken for others
     sweeps = 2 if kind == "cpu" else None
-    with describe_as(type=kind, compute_units=2), patch("clsparse_py._operations.triangular.level_sets._WIDE", 0):
-        for lower, method in itertools.product((True, False), ("auto", "levels")):
+    with patch("clsparse_py._operations.triangular.level_sets._WIDE", 0):
+        for lower, (method, forward_progress) in itertools.product(
+            (True, False), (("auto", False), ("levels", False), ("levels", True))
+        ):
             part = (scipy.sparse.tril if lower else scipy.sparse.triu)(host)
             B = np.outer(b, np.arange(9)).astype(dtype) if method == "auto" else b
-            plan = linalg.triangular_plan(A, lower=lower, method=method)
-            np.testing.assert_allclose(part @ plan(B), B, atol=1e-2)
+            with describe_as(type=kind, compute_units=2, forward_progress=forward_progress):
+                plan = linalg.triangular_plan(csr_array(host, queue=queue), lower=lower, method=method)
+                np.testing.assert_allclose(part @ plan(B), B, atol=1e-2)
+        # Without synchronisation: all of the rows, a lane to each or several, and what a launch leaves that gives up.
+        for lower, whole, max_polls in itertools.product((True, False), (True, False), (0, 1 << 12)):
+            part = (scipy.sparse.tril if lower else scipy.sparse.triu)(host).tocsr()
+            numbers = suppose(Thresholds, max_polls=max_polls, entries_per_lane=1)
+            with describe_as(type=kind, compute_units=2, forward_progress=True), patch.object(Thresholds, "of", numbers):
+                plan = linalg.triangular_plan(csr_array(host if whole else part, queue=queue), lower=lower, method="sync-free")
+                np.testing.assert_allclose(part @ plan(b), b, atol=1e-2)
+    with describe_as(type=kind, compute_units=2), patch("clsparse_py._operations.triangular.level_sets._WIDE", 0):
         by_colours: dict[str, Any] = {"ordering": "multicolour", "solve": "isai"}
         for solver, M in (
             (linalg.cg, linalg.ic0(A, sweeps)),

@@ -44,6 +44,7 @@ def gpu(name: str, portability: Portability, local_memory: int = 64 << 10) -> De
         float_atomics=False,
         unified_memory=True,
         aliases_host=True,
+        forward_progress=True,
         svm=(),
         portability=portability,
     )

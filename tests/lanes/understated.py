@@ -60,6 +60,7 @@ def install(work_group: int) -> None:
             fp16=False,
             int64_atomics=False,
             float_atomics=False,
+            forward_progress=False,
             svm=(),
             portability=Portability(fp64=False),
         )

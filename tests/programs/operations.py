@@ -730,7 +730,8 @@ def _triangular(d: Draw) -> Step:
     if d.chance(0.5):
         text = f"linalg.spsolve_triangular({given}, {b}, lower={lower}, unit_diagonal={unit})"
         return Step("spsolve_triangular", text, f"triangular({T}, {b}, {unit})", grade="round", tolerance=3000)
-    transposed, method = d.chance(0.5), d.one(["auto", "serial", "levels"])
+    waiting = ["sync-free"] if describe(prelude.DEVICE).forward_progress else []
+    transposed, method = d.chance(0.5), d.one(["auto", "serial", "levels", *waiting])
     options = f"lower={lower}, unit_diagonal={unit}, transposed={transposed}, method={method!r}"
     # The plan is of other values, where new ones can be given.
     other, data = (f"({given} * 2)", f", ({given}).data") if d.chance(0.5) else (given, "")

@@ -68,6 +68,14 @@ THRESHOLDS = {
     "elementwise": {"single_group": (0, 8), "tile_group": (1, 32), "tile_span": (1, 3), "max_few_places": (0, 7)},
     "distributed": {"min_whole_share": (0, 1)},
     "graph": {"work_group": (1, 32)},
+    # A few turns: work-items of a CPU's work-group, which it is taken for a GPU's, may run one after another.
+    "triangular": {
+        "max_polls": (0, 3, 300),
+        "rows max_polls": (2, 5),
+        "max_lanes": (2, 8),
+        "entries_per_lane": (1, 2),
+        "work_group": (32,),
+    },
     "krylov": {"work_group": (32,), "together_at_once": (3,)},
 }
 

@@ -12,10 +12,12 @@ from pyopencl import array as cl_array
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.triangular.kernels import Levels, work_group_of
+from clsparse_py._operations.triangular.choose import Thresholds
+from clsparse_py._operations.triangular.kernels import Levels, State, SyncFreeLevels, unknown_of, work_group_of
 from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import copy_to_device, copy_to_host
+from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["LevelSets", "get_level_sets"]
 
@@ -62,23 +64,40 @@ def get_level_sets(structure: Structure, upper: bool) -> LevelSets:
     return structure.get_plan((LevelSets, upper), lambda: _find_level_sets(queue, indices, indptr, upper))
 
 
+def _enqueue_levels(chain: Chain, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> cl_array.Array:
+    """Enqueue the search for the level of each row of a triangular matrix, and return the levels, of the index type."""
+    device, index, n = chain.device, indptr.dtype, indptr.size - 1
+    levels, name, work_group = chain.scratch(n, np.int32), name_of(index), work_group_of(device)
+    if device.lanes_are_loops or not device.forward_progress:
+        built, _ = chain.build(Levels(min(work_group, 64), name, upper))
+        chain.launch(built, 1, index.type(n), indptr, indices, levels)
+        return levels
+    state = chain.scratch(len(State._fields), np.int32)
+    chain.fill(state, 0, len(State._fields))
+    chain.fill(levels, unknown_of(levels.dtype), n)
+    max_polls = np.uint32(Thresholds.of(device).max_polls)
+    for finish in (False, True):
+        built, record = chain.build(SyncFreeLevels(work_group, name, upper, finish))
+        groups = 1 if finish else -(-n // record.work_group)
+        chain.launch(built, groups, index.type(n), np.uint64(1), max_polls, indptr, indices, levels, state)
+    return levels
+
+
 def _find_level_sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> LevelSets:
     """Return the level sets (rows solved at once) of a triangular matrix; waits to read the level of each row."""
-    chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
-    work_group = work_group_of(chain.device)
-    built, _ = chain.build(Levels(min(work_group, 64), name_of(index), upper))
-    levels_on_device = allocate(queue, "levels", n, np.dtype(np.int32))
-    chain.launch(built, 1, index.type(n), indptr, indices, levels_on_device)
-    chain.finish(levels_on_device)
-    levels = copy_to_host(levels_on_device, queue)
-    max_narrow = _WIDE_ON_CPU if chain.device.lanes_are_loops else _WIDE * work_group
-    lengths = np.bincount(levels)
+    chain, n = Chain(queue, indices, indptr), indptr.size - 1
+    levels = _enqueue_levels(chain, indices, indptr, upper)
+    lengths = np.bincount(chain.read(levels, n))
+    device = chain.device
+    max_narrow = _WIDE_ON_CPU if device.lanes_are_loops else _WIDE * work_group_of(device)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     # A new launch of a triangular solve begins before and behind each wide level set (one of many rows).
     is_wide = lengths > max_narrow
     begins = np.flatnonzero(np.r_[True, is_wide[1:] | is_wide[:-1], True])
     launches = [(int(first), int(last), int(lengths[first:last].max())) for first, last in itertools.pairwise(begins)]
-    order = copy_to_device(queue, "rows by level", np.argsort(levels, kind="stable").astype(np.int32))
+    order = allocate(queue, "rows by level", n, np.dtype(np.int32))
+    enqueue_sort_by_key(chain, levels, n, lengths.size, n_items=n, sorted_items=order)
+    chain.finish(order)
     level_sets = LevelSets(order, copy_to_device(queue, "levels", starts), launches)
     queue.finish()  # solutions on other queues read the level sets
     return level_sets

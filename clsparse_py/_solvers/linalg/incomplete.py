@@ -51,8 +51,12 @@ class _Factor(NamedTuple):
             # The host waits for the factor's arrays once, as each solution would wait for them again.
             for event in part.events:
                 event.wait()
-        values, singular = factor.data, allocate(queue, "a flag", 1, np.dtype(np.int32))
-        return lambda b, x: solver.enqueue(Chain(queue), values, RightSide(b), x, singular)
+
+        def solve(b: cl_array.Array, x: cl_array.Array) -> None:
+            """Enqueue the solution x for the right-hand side b."""
+            solver.enqueue(Chain(queue), factor.data, RightSide(b), x, is_noted=False)
+
+        return solve
 
 
 def _invert(triangle: Any, *, upper: bool, unit: bool) -> Any:

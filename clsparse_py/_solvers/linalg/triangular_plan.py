@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any, Literal
@@ -24,15 +25,17 @@ from clsparse_py._matrix.matrix import Matrix, Origin
 from clsparse_py._matrix.placement import place_values
 from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.overlap import require_inside
-from clsparse_py._operations.triangular import METHODS, RightSide, Solver, get_solver
+from clsparse_py._operations.triangular import METHODS, RightSide, Solver, State, get_solver
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.linalg.problem import check_right_side, dtype_of_solution, order_of, place_of_solution, side_by_side
 
 __all__ = ["Explanation", "TriangularPlan", "make_plan", "triangular_plan"]
 
-#: Names of methods for triangular systems: row by row, by level sets, or ("auto") as the device's profile chooses.
-_Method = Literal["auto", "serial", "levels"]
+_log = logging.getLogger(__name__)
+
+#: Names of methods for triangular systems: see `METHODS`; "auto": as the device's profile chooses.
+_Method = Literal["auto", "serial", "sync-free", "levels"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Explanation(Shown):
     Attributes
     ----------
     method : str
-        "serial" or "levels".
+        One of "serial", "sync-free", "levels".
     verdicts : tuple of (str, str, str)
         A method, whether it was taken, and why.
     rows, launches : int
@@ -121,10 +124,17 @@ class TriangularPlan(SetOnce):
         """Return which method solves the triangular systems, and why."""
         solver = self._solver(self.queue, dtype_of_solution(self._rows, self._rows, self.queue))
         levels, launches = solver.levels, 1
-        why = {"serial": "a work-item solves row by row", "levels": "needs the level sets, which `serial` does not look for"}
+        why = {
+            "serial": "one work-item solves row by row",
+            "sync-free": "work-items solve each row as soon as the unknowns that it needs are known",
+            "levels": "needs the level sets, which other methods do not look for",
+        }
         if levels is not None:
             widest, launches = max((widest for *_, widest in levels.launches), default=0), len(levels.launches)
-            why |= {"levels": f"{levels.count} level sets, of at most {widest} rows", "serial": "uses one work-item"}
+            why["levels"] = f"{levels.count} level sets, of at most {widest} rows"
+        elif solver.method == "sync-free":
+            launches = 2
+            why["sync-free"] += f", {solver.lanes} work-items to a row"
         verdicts = tuple((name, "yes" if name == solver.method else "no", why[name]) for name in METHODS)
         return Explanation(solver.method, verdicts, self.shape[0], launches)
 
@@ -143,7 +153,10 @@ class TriangularPlan(SetOnce):
 
     def _require_regular(self, read: Callable[[], npt.NDArray[Any]], rows: Matrix) -> None:
         """Raise a `LinAlgError` if a solution noted a zero on the diagonal; else note that the values have none."""
-        if read()[0]:
+        state = State(*read())
+        if state.starved:
+            _log.warning("triangular systems: a launch of the method sync-free gave up waiting; one work-group solved the rest")
+        if state.singular:
             diagonal: Any = rows.diagonal()  # type: ignore[attr-defined] # rows are a csr_array
             row = int(np.flatnonzero(diagonal == 0)[0])
             raise np.linalg.LinAlgError(f"A: is singular, as its diagonal has a zero in row {row}")
@@ -187,14 +200,11 @@ class TriangularPlan(SetOnce):
         side = _right_side(queue, right, dtype)
         solver = self._solver(queue, dtype)
         chain = Chain(queue, side.values, *rows.parts)
-        singular = chain.scratch(1, np.int32)
         is_unknown = not self.unit_diagonal and source.data is not self._regular
-        if is_unknown:
-            chain.fill(singular, 0, 1)
-        solver.enqueue(chain, rows.data, side, x, singular)
+        state = solver.enqueue(chain, rows.data, side, x, is_noted=is_unknown)
         chain.finish(x)
         if is_unknown:
-            read = chain.read_later(singular, 1)
+            read = chain.read_later(state, state.size)
             if on_the_device:
                 with self._lock:
                     self._pending.append((read, source))
@@ -278,8 +288,9 @@ def triangular_plan(
         Whether A's diagonal is taken for ones, whatever is stored.
     transposed : bool
         Solve with A's transposed; ``lower`` describes A.
-    method : {"auto", "serial", "levels"}
-        "serial": one work-item solves row by row. "levels": level sets. "auto" chooses by the profile of the device.
+    method : {"auto", "serial", "sync-free", "levels"}
+        "serial": one work-item solves row by row. "sync-free": one launch, in which each row is solved as soon as the unknowns
+        that it needs are known. "levels": level set by level set. "auto" chooses by the profile of the device.
 
     Returns
     -------
@@ -290,7 +301,8 @@ def triangular_plan(
     Raises
     ------
     ValueError, TypeError
-        A is not square or no sparse array, or ``method`` has another value.
+        A is not square or no sparse array, or ``method`` has another value; or it is "sync-free" on a device whose
+        `forward_progress` is false.
 
     Notes
     -----
@@ -309,6 +321,9 @@ def triangular_plan(
     """
     require_name("method", method, ("auto", *METHODS))
     plan = make_plan(A, lower, unit_diagonal, transposed, method, None)
+    device = describe(plan.queue.device)
+    if method == "sync-free" and not device.forward_progress:
+        raise ValueError(f"method: 'sync-free' needs forward_progress of work-groups, which was not seen on {device.name}")
     if plan.shape[0]:
         plan.explain()  # analyses the structure
     return plan

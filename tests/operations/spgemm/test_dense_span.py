@@ -200,7 +200,8 @@ def of_gpu(portability: Portability, local_memory: int = 48 << 10) -> Device:
     return Device(
         name="", platform="", driver_version="", type="gpu", compute_units=100, max_work_group=1024, local_memory=local_memory,
         max_allocation=1 << 30, global_memory=1 << 32, preferred_multiple=32, sub_group_sizes=(), fp64=True, fp16=True,
-        int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, svm=(), portability=portability,
+        int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, forward_progress=False,
+        svm=(), portability=portability,
     )  # fmt: skip
 
 

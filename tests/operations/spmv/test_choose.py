@@ -15,7 +15,7 @@ from clsparse_py._operations.spmv.features import Features
 GPU = Device(
     name="made up", platform="none", driver_version="1", type="gpu", compute_units=80, max_work_group=1024, local_memory=48 << 10,
     max_allocation=1 << 32, global_memory=1 << 34, preferred_multiple=32, sub_group_sizes=(), fp64=True, fp16=False,
-    int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, svm=(),
+    int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, forward_progress=False, svm=(),
     portability=Portability("ptx", 32, "ptx"),
 )  # fmt: skip
 CPU = replace(GPU, type="cpu", compute_units=2, portability=Portability(), aliases_host=True)

@@ -221,7 +221,7 @@ def _check_combine(
 MADE_UP = Device(
     name="made up", platform="none", driver_version="1", type="gpu", compute_units=4, max_work_group=256, local_memory=32 << 10,
     max_allocation=1 << 28, global_memory=1 << 30, preferred_multiple=32, sub_group_sizes=(), fp64=True, fp16=False,
-    int64_atomics=False, float_atomics=False, unified_memory=False, aliases_host=False, svm=(),
+    int64_atomics=False, float_atomics=False, unified_memory=False, aliases_host=False, forward_progress=False, svm=(),
     portability=Portability("sub_group", 16),
 )  # fmt: skip
 DOUBLE = Arithmetic("float64", "float64")

@@ -14,7 +14,7 @@ from pyopencl import array as cl_array
 import clsparse_py
 from clsparse_py import linalg
 from clsparse_py._device.device import describe
-from clsparse_py._operations.triangular import level_sets
+from clsparse_py._operations.triangular import METHODS, level_sets
 
 pytestmark = pytest.mark.any_platform
 
@@ -38,6 +38,11 @@ def dtypes_of(queue: cl.CommandQueue) -> tuple[Any, ...]:
     return np.float32, np.complex64, *wide
 
 
+def methods_of(queue: cl.CommandQueue) -> tuple[str, ...]:
+    """Return the methods of triangular systems that a queue's device has."""
+    return tuple(name for name in METHODS if name != "sync-free" or describe(queue.device).forward_progress)
+
+
 def test_methods_give_the_same_bits_and_small_backward_errors(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(level_sets, "_WIDE_ON_CPU", 5)  # levels with a launch of their own, and runs of narrow ones
     rng = np.random.default_rng(0)
@@ -58,12 +63,12 @@ def test_methods_give_the_same_bits_and_small_backward_errors(queue: cl.CommandQ
             for form in ("csr", "csc", "coo"):
                 A = clsparse_py.csr_array(host, queue=queue).asformat(form)
                 options: dict[str, Any] = {"lower": lower, "unit_diagonal": unit, "transposed": transposed}
-                plans = [linalg.triangular_plan(A, method=method, **options) for method in ("auto", "serial", "levels")]
+                plans = [linalg.triangular_plan(A, method=method, **options) for method in ("serial", "auto", *methods_of(queue))]
                 # 11 columns are a group of eight and three of one.
                 b = rng.standard_normal((n, 11)).astype(dtype)
                 results = [plan(b) for plan in plans]
                 assert all(result.tobytes() == results[0].tobytes() for result in results)
-                single = plans[1](np.ascontiguousarray(b[:, 2]))
+                single = plans[0](np.ascontiguousarray(b[:, 2]))
                 assert single.tobytes() == np.ascontiguousarray(results[0][:, 2]).tobytes()
                 bound = (max(np.diff(indptr)) + 2) * float(np.finfo(dtype).eps) * (4 if T.dtype.kind == "c" else 2)
                 assert results[0].dtype == dtype
@@ -103,7 +108,7 @@ def test_right_hand_sides_of_any_strides(queue: cl.CommandQueue) -> None:
         scipy.sparse.random_array((n, n), density=0.1, rng=rng) + 4 * scipy.sparse.eye_array(n), queue=queue
     )
     A = A.astype(dtype)
-    for method in ("serial", "levels"):
+    for method in methods_of(queue):
         plan = linalg.triangular_plan(A, lower=False, method=method)
         for source in (dtype, np.float32, np.int32):
             whole = rng.integers(-9, 9, (2 * n, 12)).astype(source)
@@ -130,7 +135,7 @@ def test_a_zero_on_the_diagonal_is_named(queue: cl.CommandQueue) -> None:
     missing[7, 7] = missing[20, 20] = 0
     stored = host.copy()
     stored.data[stored.indptr[8] - 1] = -0.0
-    for matrix, method in itertools.product((missing.tocsr(), stored), ("serial", "levels")):
+    for matrix, method in itertools.product((missing.tocsr(), stored), methods_of(queue)):
         A = clsparse_py.csr_array(matrix, queue=queue)
         plan, b = linalg.triangular_plan(A, method=method), np.ones(n, np.float32)
         with pytest.raises(np.linalg.LinAlgError, match="zero in row 7"):
@@ -171,6 +176,7 @@ def test_plans_explain_themselves(queue: cl.CommandQueue) -> None:
     assert (explanation.method, explanation.rows) == ("levels", 9)
     assert "9 level sets, of at most 1 rows" in str(explanation)
     plan = linalg.triangular_plan(A)
-    on_cores = describe(queue.device).lanes_are_loops
-    assert plan.explain().method == ("serial" if on_cores else "levels")
+    device = describe(queue.device)
+    by_waiting = "sync-free" if device.forward_progress else "levels"
+    assert plan.explain().method == ("serial" if device.lanes_are_loops else by_waiting)
     assert "TriangularPlan of a 9 x 9 matrix with 17 entries" in repr(plan)

@@ -1,0 +1,200 @@
+"""Triangular systems without synchronisation: bits, lanes, reserved NaN, waiting that is given up, devices without progress."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse
+from pyopencl import array as cl_array
+
+import clsparse_py
+from clsparse_py import BuildError, linalg
+from clsparse_py._build import programs
+from clsparse_py._build.plain import are_plain
+from clsparse_py._device.device import describe
+from clsparse_py._operations.triangular import get_solver
+from clsparse_py._operations.triangular.choose import Thresholds
+from clsparse_py._operations.triangular.kernels import SyncFree, SyncFreeLevels, unknown_of
+from clsparse_py._operations.triangular.level_sets import get_level_sets
+from tests.solvers.linalg.test_triangular_plan import backward_error, dtypes_of, structure
+from tests.supposed import suppose
+
+pytestmark = pytest.mark.any_platform
+#: Turns after which a test's launches give up: few, as work-items of a CPU's work-group may run one after another.
+MANY = 1 << 12
+
+
+@pytest.fixture(params=["gpu", "own"])
+def waiting(request: Any, queue: cl.CommandQueue, take_as: Callable[..., None]) -> cl.CommandQueue:
+    """A queue of a device with progress: as it is, and taken for a GPU, whose rows meet in work-groups."""
+    if not describe(queue.device).forward_progress:
+        pytest.skip("no forward progress of work-groups")
+    if request.param == "gpu":
+        take_as(type="gpu", max_work_group=64)
+    return queue
+
+
+def random_triangle(n: int, mean: int, dtype: Any, lower: bool, rng: np.random.Generator) -> scipy.sparse.csr_array:
+    """Return a triangle with a strong diagonal and sorted rows of ``mean`` entries, so that rows end with their diagonal."""
+    host = scipy.sparse.random_array((n, n), density=min(mean / n, 1), rng=rng, dtype=np.float64)
+    host = scipy.sparse.csr_array(host + mean * scipy.sparse.eye_array(n))
+    result = (scipy.sparse.tril if lower else scipy.sparse.triu)(host).tocsr()
+    return scipy.sparse.csr_array(result * (1 + 0.5j) if np.dtype(dtype).kind == "c" else result).astype(dtype)
+
+
+def lanes_of(A: Any, dtype: Any, lower: bool, unit: bool = False) -> int:
+    """Return how many work-items share a row."""
+    return get_solver(A.queue, A.structure, np.dtype(dtype), upper=not lower, unit=unit, method="sync-free").lanes
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_bits_are_those_of_row_by_row(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_lanes=1, rows=rows, work_group=32, max_polls=MANY))
+    rng = np.random.default_rng(0)
+    for (i, dtype), n in itertools.product(enumerate(dtypes_of(waiting)), (1, 300)):
+        index = (np.int32, np.int64)[(i + rows) // 2 % 2]
+        indices, indptr = structure(n, rng, index)
+        values = rng.standard_normal(indices.size).astype(dtype)
+        values[np.repeat(np.arange(n), np.diff(indptr)) == indices] += 4
+        # Unsorted, with duplicates and entries on both sides of the diagonal; and rows that end with their diagonal.
+        whole = scipy.sparse.csr_array((values, indices, indptr), shape=(n, n))
+        for lower, unit in itertools.product((True, False), repeat=2):
+            triangle = random_triangle(n, 5, dtype, lower, rng)
+            triangle.indices, triangle.indptr = triangle.indices.astype(index), triangle.indptr.astype(index)
+            for host in (whole, triangle):
+                A = clsparse_py.csr_array(host, queue=waiting)
+                plans = [
+                    linalg.triangular_plan(A, lower=lower, unit_diagonal=unit, method=name) for name in ("serial", "sync-free")
+                ]
+                assert lanes_of(A, dtype, lower, unit) == 1
+                for shape in ((n,), (n, 1), (n, 5)):
+                    b = rng.standard_normal(shape).astype(dtype)
+                    assert plans[1](b).tobytes() == plans[0](b).tobytes()
+
+
+def test_rows_that_work_items_share(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, n = np.random.default_rng(1), 200
+    for dtype, max_lanes, lower in itertools.product(dtypes_of(waiting), (2, 8, 64), (True, False)):
+        monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_lanes=max_lanes, entries_per_lane=1, max_polls=MANY))
+        host = random_triangle(n, 40, dtype, lower, rng)
+        A = clsparse_py.csr_array(host, queue=waiting)
+        assert lanes_of(A, dtype, lower) == (1 if describe(waiting.device).lanes_are_loops else min(max_lanes, 32))
+        plan = linalg.triangular_plan(A, lower=lower, method="sync-free")
+        bound = (np.diff(host.indptr).max() + 2) * float(np.finfo(dtype).eps) * (4 if host.dtype.kind == "c" else 2)
+        wide = host.toarray().astype(np.result_type(dtype, np.float64))
+        for shape in ((n,), (n, 3)):
+            b = rng.standard_normal(shape).astype(dtype)
+            result = plan(b)
+            assert backward_error(wide, result.astype(wide.dtype), b) <= bound
+            assert all(plan(b).tobytes() == result.tobytes() for _ in range(5))
+
+
+def test_nan_of_any_payload_and_infinities_pass_through(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 90
+    for dtype, max_lanes in itertools.product(dtypes_of(waiting), (1, 8)):
+        monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_lanes=max_lanes, entries_per_lane=1, max_polls=MANY))
+        # Row i needs unknown i - 9, so that what is no number stays among every ninth unknown.
+        host = scipy.sparse.diags_array([1.0, 1.0], offsets=[-9, 0], shape=(n, n)).tocsr().astype(dtype)
+        A = clsparse_py.csr_array(host, queue=waiting)
+        plan = linalg.triangular_plan(A, method="sync-free")
+        payload = np.array(0x7FF8000000000123).view(np.float64)
+        for value in (unknown_of(np.dtype(dtype)), -unknown_of(np.dtype(dtype)), payload, np.nan, np.inf, -np.inf):
+            b = np.ones(n, dtype)
+            b[3:5] = value
+            result = plan(b)
+            affected = np.isin(np.arange(n) % 9, (3, 4))
+            assert not np.isfinite(result[affected]).any()
+            np.testing.assert_array_equal(result[~affected], np.arange(n)[~affected] // 9 % 2 == 0)
+        # Values of the matrix, too.
+        A.data[5] = unknown_of(np.dtype(dtype))
+        assert np.isnan(linalg.triangular_plan(A, method="sync-free")(np.ones(n, dtype))[5::9]).all()
+
+
+@pytest.mark.parametrize("max_polls", [0, 1, 2])
+def test_a_launch_that_gives_up_is_finished_and_logged(
+    waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, max_polls: int
+) -> None:
+    rng, n = np.random.default_rng(2), 300
+    chain = scipy.sparse.diags_array([-np.ones(n - 1), np.ones(n)], offsets=[-1, 0], shape=(n, n)).tocsr()
+    for dtype, max_lanes, rows in itertools.product(dtypes_of(waiting), (1, 8), (1, 3)):
+        numbers = {"max_lanes": max_lanes, "entries_per_lane": 1, "rows": rows}
+        for host in (chain.astype(dtype), random_triangle(n, 20, dtype, True, rng)):
+            A = clsparse_py.csr_array(host, queue=waiting)
+            for shape, unit in itertools.product(((n,), (n, 3)), (False, True)):
+                b = rng.standard_normal(shape).astype(dtype)
+                results = []
+                for polls in (MANY, max_polls):
+                    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_polls=polls, **numbers))
+                    plan = linalg.triangular_plan(
+                        clsparse_py.csr_array(host, queue=waiting), unit_diagonal=unit, method="sync-free"
+                    )
+                    caplog.clear()
+                    results.append(plan(b))
+                    monkeypatch.undo()
+                assert results[0].tobytes() == results[1].tobytes()
+                if max_polls == 0 and not unit:
+                    assert "gave up waiting" in caplog.text
+            # Device arrays: nothing waits, and `check` logs.
+            monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_polls=max_polls, **numbers))
+            plan = linalg.triangular_plan(A, method="sync-free")
+            on_device = plan(cl_array.to_device(waiting, b))
+            plan.check()
+            np.testing.assert_array_equal(on_device.get(), plan(b))
+            monkeypatch.undo()
+
+
+@pytest.mark.parametrize("max_polls", [0, 2, MANY])
+def test_level_sets_that_the_whole_device_finds(
+    waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, max_polls: int
+) -> None:
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_polls=max_polls))
+    rng = np.random.default_rng(3)
+    for index, n, upper in itertools.product((np.int32, np.int64), (1, 77, 500), (False, True)):
+        indices, indptr = structure(n, rng, index)
+        A = clsparse_py.csr_array((np.ones(indices.size, np.float32), indices, indptr), shape=(n, n), queue=waiting)
+        wanted = np.zeros(n, int)
+        for row in range(n)[:: -1 if upper else 1]:
+            columns = indices[indptr[row] : indptr[row + 1]]
+            wanted[row] = max((wanted[j] + 1 for j in columns if (j > row if upper else j < row)), default=0)
+        found = get_level_sets(A.structure, upper)
+        np.testing.assert_array_equal(found.starts.get(), np.r_[0, np.cumsum(np.bincount(wanted))])
+        np.testing.assert_array_equal(found.order.get(), np.argsort(wanted, kind="stable"))
+
+
+def test_without_forward_progress_the_method_is_refused(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    A = clsparse_py.csr_array(np.eye(3, dtype=np.float32), queue=queue)
+    take_as(type="gpu", forward_progress=False)
+    with pytest.raises(ValueError, match=r"^method: 'sync-free' needs forward_progress"):
+        linalg.triangular_plan(A, method="sync-free")
+    assert linalg.triangular_plan(A).explain().method == "levels"
+
+
+def test_gpus_with_forward_progress_take_it_by_default(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(type="gpu", forward_progress=True)
+    A = clsparse_py.csr_array(np.eye(3, dtype=np.float32), queue=queue)
+    explanation = linalg.triangular_plan(A).explain()
+    assert (explanation.method, explanation.launches) == ("sync-free", 2)
+    assert "1 work-items to a row" in str(explanation)
+
+
+@pytest.mark.refusals
+def test_plain_kernels_take_the_place_of_refused_ones(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = random_triangle(100, 5, np.float32, True, np.random.default_rng(4))
+    build, b = programs.build, np.arange(100, dtype=np.float32)
+    wanted = scipy.sparse.linalg.spsolve_triangular(host, b)
+    for refused in (SyncFree, SyncFreeLevels):
+
+        def refusing(context: Any, device: Any, parameters: Any, refused: Any = refused) -> Any:
+            if isinstance(parameters, refused) and not are_plain():
+                raise BuildError("planted", log="", parameters=parameters, source=None)
+            return build(context, device, parameters)
+
+        monkeypatch.setattr(programs, "build", refusing)
+        for method in ("sync-free", "levels"):
+            plan = linalg.triangular_plan(clsparse_py.csr_array(host, queue=waiting), method=method)
+            np.testing.assert_allclose(plan(b), wanted, rtol=1e-4)
