@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "Narrow",
     "Patterned",
     "RowNumbers",
+    "SpmvKernel",
     "Streamed",
     "Subvector",
     "TotalFeatures",
@@ -51,6 +52,36 @@ def nearest_work_group(requested: int, multiple: int, max_group: int) -> int:
     return max(multiple, min(nearest, max_group // multiple * multiple))
 
 
+@dataclass(frozen=True)
+class SpmvKernel(ProductKernel):
+    """Base of the parameter records of SpMV kernels that may begin inner products.
+
+    Attributes
+    ----------
+    dots : bool
+        Whether the kernel, which then is scaled, also begins the inner products of y with x and with itself.
+    """
+
+    dots: bool = field(default=False, kw_only=True)
+
+    @property
+    def with_dots(self) -> Self:
+        """The parameters of the kernel that is scaled, and begins inner products."""
+        return replace(self, scaled=True, dots=True)
+
+    @property
+    @override
+    def name(self) -> str:
+        """The kernel's name: as of other product kernels, and whether inner products begin."""
+        return f"{super().name}{'_dots' * self.dots}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        """The OpenCL C before the template: as of other product kernels, and DOTS (1 or 0)."""
+        return f"#define DOTS {int(self.dots)}\n{super().prelude}"
+
+
 def _default_work_group(device: Device) -> int:
     """Return the work-group size that examples of SpMV's kernels have on a device: 64 on CPU devices, else 256."""
     return 64 if device.lanes_are_loops else 256
@@ -58,7 +89,7 @@ def _default_work_group(device: Device) -> int:
 
 @kernel
 @dataclass(frozen=True)
-class Subvector(ProductKernel):
+class Subvector(SpmvKernel):
     """Parameters of ``templates/spmv/subvector.mako``: Kernel-Serial, Kernel-SubvectorX and Kernel-Vector.
 
     Attributes
@@ -100,7 +131,7 @@ class Subvector(ProductKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         """Return the template's arguments: lanes, unrolling, whether rows are binned and lanes need local memory, index type."""
-        needs_box = self.lanes > self.lane_width
+        needs_box = self.lanes > self.lane_width or self.dots
         own_arguments = {"lanes": self.lanes, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
         return {**self._common(), **own_arguments, "position": _position(self.arithmetic)}
 
@@ -116,9 +147,10 @@ class Subvector(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield a name and a record for each variant of the kernel: "" (all rows in order) and "binned"."""
+        """Yield a name and a record for each variant of the kernel: "" (all rows in order), "binned" and "dots"."""
         yield "", cls.legal(device, arithmetic, False, lanes=8, work_group=_default_work_group(device), unroll=4, binned=False)
         yield "binned", cls.legal(device, arithmetic, False, lanes=128, work_group=256, unroll=2, binned=True)
+        yield "dots", cls.legal(device, arithmetic, False, 8, _default_work_group(device), unroll=4, binned=False).with_dots
 
 
 @kernel
@@ -164,7 +196,7 @@ class VectorLong(ProductKernel):
 
 
 @dataclass(frozen=True)
-class _Staging(ProductKernel):
+class _Staging(SpmvKernel):
     """Base of the parameter records of SpMV kernels whose work-groups hold entries in local memory, and share rows among lanes.
 
     Attributes
@@ -185,8 +217,8 @@ class _Staging(ProductKernel):
 
     @property
     def needs_box(self) -> bool:
-        """Whether a row's lanes (work-items) exchange sums through local memory, as they are more than the lane width."""
-        return self.lanes > self.lane_width
+        """Whether work-items exchange sums through local memory: more lanes of a row than the lane width, or inner products."""
+        return self.lanes > self.lane_width or self.dots
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -261,10 +293,11 @@ class Adaptive(_Staging):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records by parts: "" ("staged" with 128 work-items, not 256), "staged", "rests" and "even"."""
+        """Yield example records by parts: "" ("staged" with 128 work-items, not 256), "staged", "rests", "even"; "dots"."""
         yield "", cls.legal(device, arithmetic, False, 128, 5)
         for parts in ("staged", "rests", "even"):
             yield parts, cls.legal(device, arithmetic, False, 256, 2, parts)
+        yield "dots", cls.legal(device, arithmetic, False, 128, 5).with_dots
 
 
 @kernel
@@ -325,10 +358,11 @@ class Streamed(_Staging):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield a name and a record for each variant of the kernel: "" (A's own columns) and "narrow" (columns in 16 bits)."""
+        """Yield a name and a record for each variant of the kernel: "" (A's own columns), "narrow" (in 16 bits) and "dots"."""
         narrow = cls.legal(device, arithmetic, False, _default_work_group(device), 4)
         yield "", narrow.wide
         yield "narrow", narrow
+        yield "dots", narrow.with_dots
 
 
 @kernel
@@ -393,10 +427,11 @@ class Patterned(_Staging):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield a name and a record for each variant of the kernel: "" (one work-item to a row) and "lanes" (four)."""
+        """Yield a name and a record for each variant of the kernel: "" (one work-item to a row), "lanes" (four), "dots"."""
         work_group = power_of_two_at_most(min(_default_work_group(device), cls.MAX_GROUP, device.max_work_group))
         for variant, lanes, items in (("", 1, 7), ("lanes", min(4, work_group), 7)):
             yield variant, cls(work_group, arithmetic, device.portability, False, items, lanes)
+        yield "dots", cls(work_group, arithmetic, device.portability, False, 7, 1).with_dots
 
 
 @kernel
@@ -485,7 +520,7 @@ def _shrink(record: _Fitted) -> Iterator[_Fitted]:
 
 @kernel
 @dataclass(frozen=True)
-class Chunked(ProductKernel):
+class Chunked(SpmvKernel):
     """Parameters of ``templates/spmv/chunked.mako``: long chunks of rows, for CPU devices.
 
     Attributes
@@ -599,9 +634,10 @@ class Chunked(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield records: "sums" (no vectors) or not, "empty" (a loop for empty rows) or "full", "narrow" columns or not."""
+        """Yield records: "sums" (no vectors) or not, "empty" (a loop for empty rows) or "full", "narrow" or not; "dots"."""
         legal = cls.legal(device, arithmetic, False, 1)
         yield "", legal
+        yield "dots", legal.with_dots
         for prefix, record in (("", legal), ("sums_", replace(legal, vectors="none"))):
             for suffix, variant in (("empty", record), ("full", replace(record, empty=False))):
                 yield prefix + suffix, variant
