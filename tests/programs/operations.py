@@ -538,7 +538,11 @@ def _kron(d: Draw) -> Step:
     # Whether duplicates are added up before they are multiplied, or after, matters to infinities alone.
     if not all(np.isfinite(d.values[matrix].data).all() for matrix in (A, B)) and not (d.canonical(A) and d.canonical(B)):
         raise SkipError
-    return Step("kron", f"sp.kron({A}, {B}, format='csr')", grade="product", stored=False)
+    text = f"sp.kron({A}, {B}, format='csr')"
+    # Without entries SciPy's is float64.
+    dtype = np.result_type(d.values[A], d.values[B]).name
+    oracle = text if describe(prelude.DEVICE).fp64 else f"{text}.astype({dtype!r})"
+    return Step("kron", text, oracle, grade="product", stored=False)
 
 
 def positions(d: Draw, n: int) -> str:

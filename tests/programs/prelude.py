@@ -37,6 +37,8 @@ def device_of(name):
     return next(device for device in sp.devices() if name in device.platform.name.lower() and unusable(device) is None)
 
 
+#: Patterns of names of kernels that `refuse` has refused.
+REFUSED = []
 PLACES = [(pool, "_create"), *((cl, f"enqueue_{name}") for name in ("nd_range_kernel", "copy", "fill_buffer", "map_buffer"))]
 
 
@@ -45,6 +47,7 @@ def refuse(pattern):
     compile_source = programs.compile_source
     os.environ["CLSPARSE_CACHE_DIR"] = tempfile.mkdtemp()  # refusals are kept there
     programs.forget_refused()
+    REFUSED.append(pattern)
 
     def refusing(context, device, source, options=()):
         names = programs._KERNEL.findall(source)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -15,6 +17,8 @@ import pyopencl as cl
 from pyopencl import invoker
 
 from clsparse_py._build import programs
+from clsparse_py._build.declaration import Parameters
+from clsparse_py._ground.errors import BuildError
 from tests.programs.drawing import Block, Draw, SkipError
 from tests.programs.judge import Find, Machine
 from tests.programs.operations import OPERATIONS
@@ -24,6 +28,10 @@ __all__ = ["draw_program", "replay", "serve"]
 
 #: Kernels that are there when memory is let go of: to load them all again takes half a minute.
 _kernels: list[Any] = []
+#: Of each thread: ``refused``, the errors of the kernels that its step asked for and that were refused.
+_mine = threading.local()
+#: Such errors of ranks' threads, which have no steps of their own.
+_of_ranks: list[BuildError] = []
 _CODES = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY")
 
 
@@ -83,12 +91,7 @@ def _do(machine: Machine, program: Program, step: Step, tell: Any) -> None:
         tell(step)
         program.steps.append(step)
 
-    refused_before = set(map(str, programs.list_refusals()))
-    find = machine.run(step, before)
-    refused = sorted(set(map(str, programs.list_refusals())) - refused_before)
-    if find is None and refused and not step.fails:
-        # Another kernel takes its place, so that results are right all the same.
-        find = Find(f"{step.name}: refused kernel", "\n".join(refused))
+    find = _run(machine, step, before)
     if find:
         raise _FoundError(find)
     value = machine.values.get(step.target)
@@ -96,14 +99,43 @@ def _do(machine: Machine, program: Program, step: Step, tell: Any) -> None:
         machine.forget(step.target)
 
 
+def _run(machine: Machine, step: Step, before: Callable[[], None] = lambda: None) -> Find | None:
+    """Run a step; a kernel that its thread asked for and that was refused is a find, unless the refusal was planned."""
+    _mine.refused = []
+    _of_ranks.clear()
+    find = machine.run(step, before)
+    refused = sorted(map(str, (*_mine.refused, *_of_ranks)))
+    if find is None and refused and not step.fails:
+        # Another kernel takes its place, so that results are right all the same.
+        find = Find(f"{step.name}: refused kernel", "\n".join(refused))
+    return find
+
+
+def _note_refusals() -> None:
+    """Have each thread keep the errors of the kernels that it asked for and that were refused."""
+    from tests.programs import prelude
+
+    note = programs._note_refused
+
+    def noted(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
+        note(key, device, error)
+        planned = key[2].work_group > 1 and any(re.search(pattern, key[2].name) for pattern in prelude.REFUSED)
+        if not planned:
+            getattr(_mine, "refused", _of_ranks).append(error)
+
+    programs._note_refused = noted
+
+
 def replay(program: Program) -> tuple[Find | None, dict[str, Any]]:
     """Run a program again; return what is wrong, and the oracle's values before the last step."""
+    if any(programs.list_refusals()):
+        programs.clear()  # what was refused is asked for again
     machine = Machine(program)
     before: dict[str, Any] = {}
     for number, step in enumerate(program.steps):
         before = dict(machine.values)
         try:
-            find = machine.make(step) if isinstance(step, Input) else machine.run(step)
+            find = machine.make(step) if isinstance(step, Input) else _run(machine, step)
         except SkipError:
             find = None
         except Exception as error:  # a variable that is not there
@@ -161,6 +193,7 @@ def serve(connection: Connection, name: str, settings: tuple[str, ...]) -> None:
     from tests.programs import prelude
 
     unoptimised.install()
+    _note_refusals()
     # PyOpenCL compiles a module of Python for each kernel object; without this it takes a third of the time.
     invoker._generate_enqueue_and_set_args_module = functools.cache(invoker._generate_enqueue_and_set_args_module)
     device = prelude.DEVICE = prelude.device_of(name)
