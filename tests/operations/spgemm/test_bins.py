@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from made_up_products import TYPES, device
 
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._operations.spgemm.accumulator import Product, Rows
 from clsparse_py._operations.spgemm.bins import EMPTY
+from clsparse_py._operations.spgemm.kind import Kind
+from clsparse_py._operations.spgemm.methods.team import SynchronisedKernel, Team
 from clsparse_py._operations.spgemm.registry import FAMILIES, METHODS
 from clsparse_py._operations.spgemm.strategy import bins_for
+from clsparse_py._precision.arithmetic import Arithmetic
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
@@ -51,3 +57,25 @@ def test_sorted_words_hold_a_column_and_the_number_of_a_product(method: str) -> 
         for bin_ in bins_for(method, device("gpu"), replace(TYPES, wide=True), 1 << bits):
             if bin_.method == method and bin_.max_products is not None:
                 assert bits + (bin_.max_products - 1).bit_length() <= 64
+
+
+def small_device() -> Device:
+    """A GPU with work-groups of 64 and 16 KiB of local memory, whose lanes exchange values through local memory."""
+    return replace(device("gpu"), max_work_group=64, local_memory=16 << 10, portability=Portability())
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_little_local_memory_holds_the_kernels_of_bins(method: str, index: str, dtype: str, deterministic: bool) -> None:
+    types = replace(TYPES, index=index, arithmetic=Arithmetic(dtype, dtype, index), c_index=index)
+    kind = Kind(small_device(), types)
+    nothing: Any = None
+    product = Product(*(15 * [nothing]))._replace(kind=kind, shape=(1000, 1000), deterministic=deterministic)
+    rows = Rows(1000, listed=nothing)
+    for bin_ in bins_for(method, kind.device, types, 1000)[1:]:
+        for phase in ("symbolic", "numeric", "upper_bound", "values"):
+            if isinstance(bin_.accumulator, Team):
+                record = bin_.accumulator.predict_record(product, rows, phase)
+                assert not isinstance(record, SynchronisedKernel) or record.row_bytes <= kind.device.local_memory, record.name

@@ -32,6 +32,8 @@ __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", 
 _REGISTERS = 16
 #: Most products of a row of C that a work-group sorts in global memory: one such row takes as long as all other rows.
 _GROUP_PRODUCTS = 1 << 14
+#: Most entries of a row of A whose products a work-group sorts in global memory: local memory has the first product of each.
+_GROUP_ENTRIES = 1 << 13
 #: Most bytes of local memory of a sorting work-group of several rows, so that several work-groups share a compute unit.
 _LOCAL_BYTES = 24 << 10
 
@@ -296,7 +298,7 @@ class EscGroup(_SortingTeam):
         Most entries of a row of A.
     """
 
-    entries: int = 8192
+    entries: int = _GROUP_ENTRIES
 
     #: Most work-groups of a launch to a compute unit.
     _RESIDENT: ClassVar[int] = 2
@@ -368,7 +370,9 @@ def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tupl
         accumulators += [
             EscTeam(size, lanes=lanes) for size in (fitting // 4, fitting, packed) if size > accumulators[-1].products
         ]
-    return *accumulators, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group))
+    # Entries of A's row take half of local memory, two bytes each: what is left holds the counters of many lanes.
+    entries = min(_GROUP_ENTRIES, device.local_memory // 4)
+    return *accumulators, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group), entries=entries)
 
 
 def esc_local(on: Setting) -> tuple[Bin, ...]:

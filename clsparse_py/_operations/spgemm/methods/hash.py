@@ -355,6 +355,13 @@ class LargeHash(Hash):
         return min(self.slots, self.products) if types.arithmetic else self.products
 
     @override
+    def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+        """Return the parameters of the kernel of a phase: of windows of columns where hash tables do not count."""
+        if phase == "symbolic" and not self.counts:
+            return DenseWindows(parts=1).predict_record(product, rows, phase)
+        return super().predict_record(product, rows, phase)
+
+    @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
         """Enqueue the kernel that counts entries of rows of C: by hash tables or, if too large, by windows of columns."""
         if self.counts:
