@@ -3,8 +3,8 @@
 // STORE(row, sum) updates the entry of y in a row by the sum of the row's products.
 //
 // DOTS 1: the kernel begins the inner products of y with x and with itself. `dots` has the first one's partial sums, one for each
-// work-group (in chunked.mako: each work-item), and then as many of the second one. Work-groups are few: each takes several parts
-// (what a work-group takes without DOTS). EACH_PART and END_PARTS are around the work on a part. Parameters follow SPMV_OPERANDS.
+// work-group, and then as many of the second one. Work-groups are few: each takes several parts (what a work-group takes without
+// DOTS). EACH_PART and END_PARTS are around the work on a part. Parameters follow SPMV_OPERANDS.
 #ifndef DOTS
     #error "spmv_dots.cl needs DOTS: 1 if the kernel begins inner products of y, else 0"
 #endif
@@ -17,29 +17,27 @@
     #else
         #define CONJUGATE(v) (v)
     #endif
-    #define DOTS_PARAMETER global T *restrict dots,
-    #define PARTS_PARAMETER const ulong n_parts,
+    #define DOTS_PARAMETERS global T *restrict dots, const ulong n_parts,
     #define DECLARE_DOTS T xy = ZERO, yy = ZERO;
     #define STORE(row, sum) do { \
         const T stored = update(SCALE_ARGUMENTS y + (row), sum); \
         xy = ADD(xy, MULTIPLY(CONJUGATE(LOAD_X(x_base + x_offset + (row))), stored)); \
         yy = ADD(yy, MULTIPLY(CONJUGATE(stored), stored)); \
     } while (false)
-    #define WRITE_DOTS(number, count) { dots[number] = xy; dots[(count) + (number)] = yy; }
-    #define WRITE_DOTS_OF_GROUP(box) \
+    #define WRITE_DOTS(box) \
         xy = group_sum(box, xy); \
         yy = group_sum(box, yy); \
-        if (get_local_id(0) == 0) \
-            WRITE_DOTS(get_group_id(0), get_num_groups(0))
+        if (get_local_id(0) == 0) { \
+            dots[get_group_id(0)] = xy; \
+            dots[get_num_groups(0) + get_group_id(0)] = yy; \
+        }
     #define EACH_PART for (ulong part = get_group_id(0); part < n_parts; part += get_num_groups(0)) {
     #define END_PARTS barrier(CLK_LOCAL_MEM_FENCE); }
 #else
-    #define DOTS_PARAMETER
-    #define PARTS_PARAMETER
+    #define DOTS_PARAMETERS
     #define DECLARE_DOTS
     #define STORE(row, sum) update(SCALE_ARGUMENTS y + (row), sum)
-    #define WRITE_DOTS(number, count)
-    #define WRITE_DOTS_OF_GROUP(box)
+    #define WRITE_DOTS(box)
     #define EACH_PART const ulong part = get_group_id(0);
     #define END_PARTS
 #endif

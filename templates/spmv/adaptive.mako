@@ -35,7 +35,7 @@ Result        deterministic: a row is summed in the order that the parts give
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPMV_OPERANDS DOTS_PARAMETER PARTS_PARAMETER
+    SPMV_OPERANDS DOTS_PARAMETERS
     const I n_entries,
 % if parts == "rests":
     const uint step,
@@ -158,7 +158,7 @@ ${stage("me + {} < count")}
         }
     }
     END_PARTS
-    WRITE_DOTS_OF_GROUP(box)
+    WRITE_DOTS(box)
 }
 <%def name="stage(is_there)">
 % for u in range(items):

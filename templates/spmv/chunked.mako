@@ -22,7 +22,7 @@ Result        deterministic: a row is summed in the order that the chunks and th
     def add_term(sum, k, prefetches):
         return f"{f'PREFETCH_X({k}) ' if prefetches else ''}sum_{sum} = ADD(sum_{sum}, TERM({k}));"
 %>\
-#include "spmv_dots.cl"
+#include "spmv.cl"
 #include "prefetch.cl"
 #include "unaligned.cl"
 #include "vectors.cl"
@@ -161,7 +161,7 @@ ROW_SUM row_vectors_${width}${suffix}(ENTRIES_PARAMETERS)
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPMV_OPERANDS DOTS_PARAMETER
+    SPMV_OPERANDS
     const I n_parts, const I n_entries,
     global const I *restrict part_row, global const I *restrict part_entry, global T *restrict partial,
     global const I *restrict indptr, global const ${column} *restrict indices${", global const I *restrict lowest" if narrow else ""})
@@ -171,7 +171,6 @@ void ${name}(
         return;
     global const X_VALUE *restrict x = x_base + x_offset${" + lowest[part]" if narrow else ""};
     global T *restrict y = y_base + y_offset;
-    DECLARE_DOTS
     // Numbers of rows and entries have 64 bits: conversions in the loops would cost more than the width.
     ulong row = part_row[part], k = part_entry[part];
     const ulong row_end = part_row[part + 1], part_end = part_entry[part + 1];
@@ -216,7 +215,7 @@ void ${name}(
         // The last rows of the matrix are left to the loops below: vectors would read past the ends of the arrays.
         for (; row < whole && (ulong)indptr[row + 1] + ${width + room} <= n_entries; ++row) {
             const ulong end = indptr[row + 1];
-            STORE(row, row_vectors_${width}${suffix}(k, end, MATRIX));
+            update(SCALE_ARGUMENTS y + row, row_vectors_${width}${suffix}(k, end, MATRIX));
             k = end;
         }
 % endfor
@@ -224,7 +223,7 @@ void ${name}(
     if (mean >= ${from_mean}f${where})
         for (; row < whole${f" && (ulong)indptr[row + 1] + {room} <= n_entries" if prefetches else ""}; ++row) {
             const ulong end = indptr[row + 1];
-            STORE(row, row_sum_${width}${suffix}(k, end, MATRIX));
+            update(SCALE_ARGUMENTS y + row, row_sum_${width}${suffix}(k, end, MATRIX));
             k = end;
         }
 % endfor
@@ -253,10 +252,9 @@ void ${name}(
 % endif
     for (; row < whole; ++row) {
         const ulong end = indptr[row + 1];
-        STORE(row, row_sum_1(k, end, MATRIX));
+        update(SCALE_ARGUMENTS y + row, row_sum_1(k, end, MATRIX));
         k = end;
     }
     if (row < row_end)
-        STORE(row, PIECE_SUM(k, part_end));
-    WRITE_DOTS(part, n_parts)
+        update(SCALE_ARGUMENTS y + row, PIECE_SUM(k, part_end));
 }

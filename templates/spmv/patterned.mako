@@ -18,7 +18,7 @@ Result        deterministic: a row is summed in the order of streamed.mako and s
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPMV_OPERANDS DOTS_PARAMETER PARTS_PARAMETER
+    SPMV_OPERANDS DOTS_PARAMETERS
     const I n_rows, const uint width, global const I *restrict indptr,
     global const uchar *restrict numbers, global const uchar *restrict lengths, global const I *restrict offsets)
 {
@@ -85,5 +85,5 @@ void ${name}(
     if (row < behind${" && lane == 0" if lanes > 1 else ""})
         STORE(row, sum);
     END_PARTS
-    WRITE_DOTS_OF_GROUP(box)
+    WRITE_DOTS(box)
 }

@@ -21,7 +21,7 @@ Result        deterministic: a row is always summed in the same order, whether c
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPMV_OPERANDS DOTS_PARAMETER PARTS_PARAMETER
+    SPMV_OPERANDS DOTS_PARAMETERS
     global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict indptr,
 % if narrow:
     global const ushort *restrict columns, global const I *restrict lowest)
@@ -85,7 +85,7 @@ ${stage("if (me + {} < count)")}
         }
     }
     END_PARTS
-    WRITE_DOTS_OF_GROUP(box)
+    WRITE_DOTS(box)
 }
 <%def name="stage(guard)">
 % for u in range(items):

@@ -16,7 +16,7 @@ Result        deterministic: a row is always summed in the same order
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPMV_OPERANDS DOTS_PARAMETER PARTS_PARAMETER
+    SPMV_OPERANDS DOTS_PARAMETERS
 % if binned:
     const I n_rows, const I n_bins, global const I *restrict bins, global const I *restrict rows,
 % else:
@@ -77,5 +77,5 @@ void ${name}(
     if (active && lane == 0)
         STORE(row, sum);
     END_PARTS
-    WRITE_DOTS_OF_GROUP(box)
+    WRITE_DOTS(box)
 }

@@ -226,7 +226,7 @@ def begin_dots(dtype: np.dtype, kernel: KernelChoice) -> None:
     matrix = Matrix(tuple(i % 4 for i in range(60)), 60, "up to three entries a row")
     a = matrix.values(dtype)
     A, x = on_device(matrix, a, np.int32), numbers(60, dtype)
-    with describe_as(type="gpu"):  # CPU devices have such kernels of one work-item alone
+    with describe_as(type="gpu"):  # kernels of CPU devices begin none
         plan = spmv_plan(A, kernel=kernel)
         dots = cl_array.zeros(A.queue, (2, plan.count_sums(A, x.dtype)), dtype)
         plan.execute(A, cl_array.to_device(A.queue, x), cl_array.zeros(A.queue, 60, dtype), alpha=1, dots=dots)
@@ -237,7 +237,7 @@ def begin_dots(dtype: np.dtype, kernel: KernelChoice) -> None:
 def dots_cases(axes: Axes, *, simulated: bool) -> Iterator[Case]:
     """The kernels that begin inner products."""
     inexact = [dtype for dtype in axes.dtypes if dtype.kind in "fc"]
-    for i, name in enumerate(("chunked", "adaptive", "serial", "subvector8", *(() if simulated else ("narrow",)))):
+    for i, name in enumerate(("adaptive", "serial", "subvector8", *(() if simulated else ("narrow",)))):
         yield partial(begin_dots, inexact[i % len(inexact)], choice(name, 7 if i % 2 else 48))
 
 

@@ -301,7 +301,6 @@ class Builder:
         partial = self._allocate_sums(self.recorder, n_parts, is_read=cut.size > 0)
         structure = (partial, inspected.indptr, inspected.indices)
         if isinstance(record, Chunked):
-            self.n_sums = n_parts
             _launch(self.recorder, built, n_parts, index(n_parts), index(inspected.features.nnz), rows, entries, *structure)
         elif isinstance(record, Adaptive):
             # CSR-Adaptive with parts "rests": if rows have no weight, part p loads entries from p * step on, no `part_entry`.
@@ -400,8 +399,6 @@ class Builder:
     def _can_begin_dots(self, choice: KernelChoice) -> bool:
         """Return whether a kernel of SpMV may begin inner products of y: whole rows are summed by one work-group."""
         record = choice.record(self.device, self.arithmetic, self.scaled)
-        if isinstance(record, Chunked):
-            return True
         # A work-group that takes several parts of A has barriers in a loop of any length: not on CPU devices (quirk 4).
         if self.device.lanes_are_loops and record.work_group > 1:
             return False

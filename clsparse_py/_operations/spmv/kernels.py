@@ -520,7 +520,7 @@ def _shrink(record: _Fitted) -> Iterator[_Fitted]:
 
 @kernel
 @dataclass(frozen=True)
-class Chunked(SpmvKernel):
+class Chunked(ProductKernel):
     """Parameters of ``templates/spmv/chunked.mako``: long chunks of rows, for CPU devices.
 
     Attributes
@@ -634,10 +634,9 @@ class Chunked(SpmvKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield records: "sums" (no vectors) or not, "empty" (a loop for empty rows) or "full", "narrow" or not; "dots"."""
+        """Yield records: "sums" (no vectors) or not, "empty" (a loop for empty rows) or "full", "narrow" columns or not."""
         legal = cls.legal(device, arithmetic, False, 1)
         yield "", legal
-        yield "dots", legal.with_dots
         for prefix, record in (("", legal), ("sums_", replace(legal, vectors="none"))):
             for suffix, variant in (("empty", record), ("full", replace(record, empty=False))):
                 yield prefix + suffix, variant
