@@ -71,10 +71,10 @@ THRESHOLDS = {
     # A few turns: work-items of a CPU's work-group, which it is taken for a GPU's, may run one after another.
     "triangular": {
         "max_polls": (0, 3, 300),
-        "rows max_polls": (2, 5),
-        "max_lanes": (2, 8),
         "entries_per_lane": (1, 2),
-        "work_group": (32,),
+        "levels_ahead": (1,),
+        "max_groups_per_unit": (1,),
+        "work_group": (1, 4),
     },
     "krylov": {"work_group": (32,), "together_at_once": (3,), "max_rows_together": (0,)},
 }

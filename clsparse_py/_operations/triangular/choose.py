@@ -6,11 +6,11 @@ import pyopencl as cl
 
 from clsparse_py._decisions import thresholds
 from clsparse_py._decisions.thresholds import number
-from clsparse_py._device.device import describe
+from clsparse_py._device.device import Device, describe
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 
-__all__ = ["METHODS", "Thresholds", "choose_method"]
+__all__ = ["METHODS", "Thresholds", "choose_method", "work_group_of_tasks"]
 
 #: Names of the methods for triangular systems: one work-item solves row by row; one launch solves each row once the unknowns that
 #: it needs are known; work-items solve level set by level set.
@@ -29,14 +29,14 @@ class Thresholds(thresholds.Thresholds):
     max_serial_units: int = number(8, "compute units")
     #: Turns in which a work-item of the method "sync-free" finds nothing new before the launch is given up: some seconds.
     max_polls: int = number(1 << 22, "turns", on_cores=1 << 30, most=(1 << 32) - 1)
-    #: Work-items of a work-group of the method "sync-free".
-    work_group: int = number(256, "work-items", least=1, most=1024, power=True)
-    #: Rows that a work-item of the method "sync-free" solves, one after another, if it has whole rows.
-    rows: int = number(1, "rows", least=1, most=64)
-    #: Most work-items that share a row in the method "sync-free".
-    max_lanes: int = number(32, "work-items", least=1, most=64, power=True)
-    #: Entries of the mean row for each work-item that shares a row in the method "sync-free".
+    #: Work-items of a work-group of the method "sync-free"; as many share a row at most.
+    work_group: int = number(32, "work-items", least=1, most=256, power=True)
+    #: Most entries of a row to a work-item of the method "sync-free" before more work-items share the row.
     entries_per_lane: int = number(8, "entries", least=1)
+    #: Level sets whose rows work-groups of the method "sync-free" hold at the same time.
+    levels_ahead: int = number(16, "level sets", least=1)
+    #: Most work-groups of the method "sync-free" to a compute unit: more would hinder each other by looking for unknowns.
+    max_groups_per_unit: int = number(8, "work-groups", least=1)
 
 
 def choose_method(queue: cl.CommandQueue, structure: Structure) -> str:
@@ -47,3 +47,8 @@ def choose_method(queue: cl.CommandQueue, structure: Structure) -> str:
         return "serial"
     # On CPU devices a launch waits whenever the system takes a core away, and level sets are faster.
     return "sync-free" if device.forward_progress and not device.lanes_are_loops else "levels"
+
+
+def work_group_of_tasks(device: Device) -> int:
+    """Return the work-group size of the method "sync-free": a power of two, 1 on CPU devices."""
+    return 1 if device.lanes_are_loops else min(Thresholds.of(device).work_group, 1 << device.max_work_group.bit_length() - 1)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.triangular.choose import Thresholds
-from clsparse_py._operations.triangular.kernels import Levels, State, SyncFreeLevels, unknown_of, work_group_of
+from clsparse_py._operations.triangular.choose import Thresholds, work_group_of_tasks
+from clsparse_py._operations.triangular.kernels import Levels, RowKeys, State, SyncFreeLevels, work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain
@@ -21,6 +24,10 @@ from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["LevelSets", "get_level_sets"]
 
+_log = logging.getLogger(__name__)
+
+#: Most work-groups to a compute unit of the launch that makes the rows' keys.
+_KEY_GROUPS = 8
 #: Most rows of a level set (rows solved at once), per work-item of a work-group, for which a GPU's triangular solve gives the
 #: level set no launch of its own.
 _WIDE = 8
@@ -40,11 +47,15 @@ class LevelSets:
         The first place of each level in ``order``, and the number of rows.
     launches : list of (int, int, int)
         The first level of a launch, the level behind its last, and the rows of the widest.
+    shift_starts : numpy.ndarray, shape (levels, shifts)
+        Rows of a level are in the order of the logarithm to base 2 of the number of work-items that share a row: the first place
+        in ``order`` of those of each.
     """
 
     order: cl_array.Array
     starts: cl_array.Array
     launches: list[tuple[int, int, int]]
+    shift_starts: npt.NDArray[Any]
 
     @property
     def count(self) -> int:
@@ -64,40 +75,51 @@ def get_level_sets(structure: Structure, upper: bool) -> LevelSets:
     return structure.get_plan((LevelSets, upper), lambda: _find_level_sets(queue, indices, indptr, upper))
 
 
-def _enqueue_levels(chain: Chain, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> cl_array.Array:
-    """Enqueue the search for the level of each row of a triangular matrix, and return the levels, of the index type."""
+def _find_levels(chain: Chain, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> cl_array.Array:
+    """Return the level of each row of a triangular matrix, int32; waits for the device if the whole of it looks for them."""
     device, index, n = chain.device, indptr.dtype, indptr.size - 1
-    levels, name, work_group = chain.scratch(n, np.int32), name_of(index), work_group_of(device)
-    if device.lanes_are_loops or not device.forward_progress:
-        built, _ = chain.build(Levels(min(work_group, 64), name, upper))
-        chain.launch(built, 1, index.type(n), indptr, indices, levels)
-        return levels
-    state = chain.scratch(len(State._fields), np.int32)
-    chain.fill(state, 0, len(State._fields))
-    chain.fill(levels, unknown_of(levels.dtype), n)
-    max_polls = np.uint32(Thresholds.of(device).max_polls)
-    for finish in (False, True):
-        built, record = chain.build(SyncFreeLevels(work_group, name, upper, finish))
-        groups = 1 if finish else -(-n // record.work_group)
-        chain.launch(built, groups, index.type(n), np.uint64(1), max_polls, indptr, indices, levels, state)
+    levels, name = chain.scratch(n, np.int32), name_of(index)
+    if device.forward_progress and not device.lanes_are_loops:
+        state = chain.scratch(len(State._fields), np.int32)
+        chain.fill(state, 0, state.size)
+        chain.fill(levels, -1, n)
+        built, record = chain.build(SyncFreeLevels(work_group_of(device), name, upper))
+        max_polls = np.uint32(Thresholds.of(device).max_polls)
+        chain.launch(built, -(-n // record.work_group), index.type(n), max_polls, indptr, indices, levels, state)
+        if not State(*chain.read(state, state.size)).starved:
+            return levels
+        _log.warning("triangular systems: a launch that looks for levels gave up waiting; one work-group looks for them")
+    built, _ = chain.build(Levels(min(work_group_of(device), 64), name, upper))
+    chain.launch(built, 1, index.type(n), indptr, indices, levels)
     return levels
 
 
 def _find_level_sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> LevelSets:
-    """Return the level sets (rows solved at once) of a triangular matrix; waits to read the level of each row."""
+    """Return the level sets (rows solved at once) of a triangular matrix; waits to read where each begins."""
     chain, n = Chain(queue, indices, indptr), indptr.size - 1
-    levels = _enqueue_levels(chain, indices, indptr, upper)
-    lengths = np.bincount(chain.read(levels, n))
-    device = chain.device
+    device, index = chain.device, indptr.dtype
+    limits = Thresholds.of(device)
+    levels = _find_levels(chain, indices, indptr, upper)
+    # Keys are numbers of 32 bits.
+    shifts = min(work_group_of_tasks(device).bit_length(), (2**31 - 1) // n)
+    keys, highest = chain.scratch(n, np.int32), chain.scratch(1, np.int32)
+    chain.fill(highest, 0, 1)
+    built, record = chain.build(RowKeys(work_group_of(device), name_of(index)))
+    groups = min(-(-n // record.work_group), device.compute_units * _KEY_GROUPS)
+    per_lane = np.int64(limits.entries_per_lane)
+    chain.launch(built, groups, index.type(n), np.int32(shifts - 1), per_lane, indptr, levels, keys, highest)
+    n_keys = (int(chain.read(highest, 1)[0]) + 1) * shifts
+    order, pointers = allocate(queue, "rows by level", n, np.dtype(np.int32)), chain.scratch(n_keys + 1, np.int32)
+    enqueue_sort_by_key(chain, keys, n, n_keys, n_items=n, sorted_items=order, pointers=pointers)
+    starts = chain.read(pointers, n_keys + 1)
+    shift_starts, starts = starts[:-1].reshape(-1, shifts), starts[::shifts]
+    lengths = np.diff(starts)
     max_narrow = _WIDE_ON_CPU if device.lanes_are_loops else _WIDE * work_group_of(device)
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     # A new launch of a triangular solve begins before and behind each wide level set (one of many rows).
     is_wide = lengths > max_narrow
     begins = np.flatnonzero(np.r_[True, is_wide[1:] | is_wide[:-1], True])
     launches = [(int(first), int(last), int(lengths[first:last].max())) for first, last in itertools.pairwise(begins)]
-    order = allocate(queue, "rows by level", n, np.dtype(np.int32))
-    enqueue_sort_by_key(chain, levels, n, lengths.size, n_items=n, sorted_items=order)
     chain.finish(order)
-    level_sets = LevelSets(order, copy_to_device(queue, "levels", starts), launches)
+    level_sets = LevelSets(order, copy_to_device(queue, "levels", np.ascontiguousarray(starts)), launches, shift_starts)
     queue.finish()  # solutions on other queues read the level sets
     return level_sets

@@ -9,12 +9,18 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._build.built import Built
+from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
-from clsparse_py._operations.triangular.choose import Thresholds, choose_method
-from clsparse_py._operations.triangular.kernels import Ends, Solve, State, SyncFree, unknown_of, work_group_of
+from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.triangular.choose import Thresholds, choose_method, work_group_of_tasks
+from clsparse_py._operations.triangular.kernels import Ends, Solve, State, SyncFree, work_group_of
 from clsparse_py._operations.triangular.level_sets import LevelSets, get_level_sets
 from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.permute import enqueue_permute
+from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import run
+from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["RightSide", "Solver", "get_solver"]
 
@@ -42,6 +48,29 @@ class RightSide(NamedTuple):
     column_step: int = 1
 
 
+@dataclass(frozen=True)
+class Tasks:
+    """The order in which a launch of the method "sync-free" solves rows, and where it finds the unknowns.
+
+    Attributes
+    ----------
+    order : pyopencl.array.Array
+        Rows by level: the row at each place.
+    places : pyopencl.array.Array
+        For each entry of the matrix, the place of the row that its column names.
+    bounds : pyopencl.array.Array
+        Pairs of a task's first place and the logarithm to base 2 of the number of work-items that share a row; with the end.
+    count, groups : int
+        Numbers of tasks, and of work-groups that share them.
+    """
+
+    order: cl_array.Array
+    places: cl_array.Array
+    bounds: cl_array.Array
+    count: int
+    groups: int
+
+
 class Solver:
     """The launches that solve triangular systems of one structure and dtype, for any values and right-hand sides.
 
@@ -51,10 +80,8 @@ class Solver:
         "serial", "sync-free" or "levels".
     diagonal_at_end : bool
         Whether each row ends (upper: begins) with its diagonal entry, and has none beyond it.
-    lanes : int
-        Work-items that share a row.
     levels : LevelSets or None
-        Of the method `levels`.
+        Of the methods `sync-free` and `levels`.
     """
 
     def __init__(
@@ -63,16 +90,18 @@ class Solver:
         chain = Chain(queue)
         self.method = method
         self.diagonal_at_end = structure.get_plan((Ends, upper), lambda: _ends_with_diagonal(queue, structure, upper))
-        self.levels: LevelSets | None = get_level_sets(structure, upper) if method == "levels" else None
+        levels: LevelSets | None = None if method == "serial" else get_level_sets(structure, upper)
+        self.levels = levels
         self._fields = name_of(structure.indptr.dtype), dtype.name, upper, unit, self.diagonal_at_end
         self._indptr, self._indices = structure.indptr, structure.indices
         self._max_groups = chain.device.compute_units * _SOLVE_GROUPS
-        self._max_polls = np.uint32(Thresholds.of(chain.device).max_polls)
+        self._tasks: Tasks | None = None
         self._kernels: dict[int, Built] = {}
-        self._waiting: list[Built] = []
-        self.lanes = 1
-        if method == "sync-free":
-            self._waiting = self._build_sync_free(chain, structure, dtype)
+        if levels is not None and method == "sync-free":
+            self._sync_free, record = chain.build(SyncFree(work_group_of_tasks(chain.device), *self._fields))
+            group = record.work_group
+            self._tasks = structure.get_plan((Tasks, upper, group), lambda: _make_tasks(queue, structure, levels, group))
+            self._max_polls = Thresholds.of(chain.device).max_polls
         else:
             self._build(chain, 1)
 
@@ -85,20 +114,6 @@ class Solver:
             built = self._kernels[width] = chain.build(record)[0]
         return built
 
-    def _build_sync_free(self, chain: Chain, structure: Structure, dtype: np.dtype[Any]) -> list[Built]:
-        """Return the kernels of the method "sync-free": that which solves, and that which finishes what a launch gave up."""
-        limits, device = Thresholds.of(chain.device), chain.device
-        if device.lanes_are_loops:
-            work_group = 1
-        else:
-            work_group = min(limits.work_group, 1 << device.max_work_group.bit_length() - 1)
-            if self.diagonal_at_end:
-                mean = structure.indices.size / max(structure.shape[0], 1)
-                self.lanes = min(1 << int(mean / limits.entries_per_lane).bit_length(), limits.max_lanes, work_group)
-        self._unknown = unknown_of(dtype)
-        rows = 1 if self.lanes > 1 else limits.rows
-        return [chain.build(SyncFree(work_group, *self._fields, self.lanes, rows, finish))[0] for finish in (False, True)]
-
     def enqueue(
         self, chain: Chain, values: cl_array.Array, b: RightSide, x: cl_array.Array, *, is_noted: bool = True
     ) -> cl_array.Array:
@@ -106,20 +121,15 @@ class Solver:
 
         If not ``is_noted``, `State.singular` has no meaning.
         """
+        if self._tasks is not None:
+            return self._enqueue_tasks(chain, self._tasks, values, b, x)
         state = chain.scratch(len(State._fields), np.int32)
-        if is_noted or self.method == "sync-free":
-            chain.fill(state, 0, len(State._fields))
+        if is_noted:
+            chain.fill(state, 0, state.size)
         steps = np.int64(b.begin), np.int64(b.row_step), np.int64(b.column_step)
         structure, vectors = (self._indptr, self._indices), (values, b.values, *steps, x, state)
         n, columns = self._indptr.dtype.type(self._indptr.size - 1), np.uint64(b.columns)
-        if self._waiting:
-            solve, finish = self._waiting
-            record: Any = solve.parameters
-            arguments = n, columns, self._max_polls, *structure, *vectors
-            chain.fill(x, self._unknown, x.size)
-            chain.launch(solve, -(-x.size // (record.work_group // record.lanes * record.rows)), *arguments)
-            chain.launch(finish, 1, *arguments)
-        elif self.levels is None:
+        if self.levels is None:
             groups = b.columns // _WIDTH
             if groups:
                 chain.launch(self._build(chain, _WIDTH), groups, n, columns, np.uint64(0), *structure, *vectors)
@@ -128,6 +138,21 @@ class Solver:
             built = self._build(chain, 1)
             for launched, *levels in self.levels.schedule(built.parameters.work_group, b.columns, self._max_groups):
                 chain.launch(built, launched, *levels, columns, self.levels.starts, self.levels.order, *structure, *vectors)
+        return state
+
+    def _enqueue_tasks(
+        self, chain: Chain, tasks: Tasks, values: cl_array.Array, b: RightSide, x: cl_array.Array
+    ) -> cl_array.Array:
+        """Enqueue a solution by the method "sync-free"; return the `State`."""
+        # Tickets are numbers below 2^31; each work-group takes one more than there are.
+        most = max((2**31 - 1 - tasks.groups) // tasks.count, 1)
+        n, n_states = self._indptr.size - 1, len(State._fields)
+        state = chain.scratch(n_states + min(b.columns, most) * n * (x.dtype.itemsize // 4), np.int32)
+        indices = None if self.diagonal_at_end else self._indices
+        arrays = tasks.bounds, tasks.order, self._indptr, indices, tasks.places, values, b.values, x, state
+        sizes = tasks.count, tasks.groups, self._max_polls, state.size
+        for first in range(0, b.columns, most):
+            run(chain, _enqueue_sync_free, arrays, self._sync_free, sizes, first, min(most, b.columns - first), *b[1:])
         return state
 
 
@@ -160,6 +185,34 @@ def get_solver(
     return structure.get_plan(key, lambda: Solver(queue, structure, dtype, upper, unit, method))
 
 
+def _enqueue_sync_free(
+    chain: Chain,
+    bounds: cl_array.Array,
+    order: cl_array.Array,
+    indptr: cl_array.Array,
+    indices: cl_array.Array | None,
+    places: cl_array.Array,
+    values: cl_array.Array,
+    b: cl_array.Array,
+    x: cl_array.Array,
+    state: cl_array.Array,
+    built: Built,
+    sizes: tuple[int, int, int, int],
+    first: int,
+    width: int,
+    columns: int,
+    *steps: int,
+) -> None:
+    """Enqueue a solution by the method "sync-free" for ``width`` right-hand sides from ``first`` on, to be recorded."""
+    tasks, groups, max_polls, n_words = sizes
+    # Of several launches each notes a zero on the diagonal.
+    chain.fill(state, 0, n_words)
+    launched = min(groups, tasks * width)
+    numbers = np.uint32(tasks), np.uint32(width), np.uint64(columns), np.uint64(first), np.uint32(max_polls), np.int32(launched)
+    structure = (order, indptr) if indices is None else (order, indptr, indices)
+    chain.launch(built, launched, *numbers, bounds, *structure, places, values, b, *map(np.int64, steps), x, state)
+
+
 def _ends_with_diagonal(queue: cl.CommandQueue, structure: Structure, upper: bool) -> bool:
     """Return whether each row ends (upper: begins) with its only diagonal entry, and has none beyond it; waits for the device."""
     indices, indptr = structure.indices, structure.indptr
@@ -170,3 +223,30 @@ def _ends_with_diagonal(queue: cl.CommandQueue, structure: Structure, upper: boo
     groups = min(-(-n // record.work_group), chain.device.compute_units * _SOLVE_GROUPS)
     chain.launch(built, groups, index.type(n), indptr, indices, other)
     return not chain.read(other, 1)[0]
+
+
+def _make_tasks(queue: cl.CommandQueue, structure: Structure, levels: LevelSets, work_group: int) -> Tasks:
+    """Return the tasks of the method "sync-free", rows of one level that a work-group solves at once; waits for the device."""
+    chain, n = Chain(queue, structure.indices, levels.order), structure.shape[0]
+    limits, units = Thresholds.of(chain.device), chain.device.compute_units
+    starts = levels.shift_starts.ravel()
+    shifts = np.minimum(np.arange(levels.shift_starts.shape[1]), work_group.bit_length() - 1)
+    rows_at_once = np.tile(work_group >> shifts, levels.count)
+    counts = -(-np.diff(starts, append=n) // rows_at_once)
+    ends = np.cumsum(counts)
+    number = np.arange(ends[-1]) - np.repeat(ends - counts, counts)  # of a task among those of its level and shift
+    bounds = np.zeros((number.size + 1, 2), np.int32)
+    bounds[:-1, 0] = np.repeat(starts, counts) + number * np.repeat(rows_at_once, counts)
+    bounds[:-1, 1] = np.repeat(np.tile(shifts, levels.count), counts)
+    bounds[-1, 0] = n
+    ahead = limits.levels_ahead * -(-number.size // levels.count)
+    groups = min(max(ahead, units), units * limits.max_groups_per_unit, number.size)
+    # The place of each row: the order's inverse.
+    place_of = chain.scratch(n, np.int32)
+    enqueue_sort_by_key(chain, levels.order, n, n, n_items=n, sorted_items=place_of)
+    places = allocate(queue, "places of unknowns", structure.indices.size, np.dtype(np.int32))
+    enqueue_permute(chain, structure.indices, place_of, places, places.size)
+    chain.finish(places)
+    tasks = Tasks(levels.order, places, copy_to_device(queue, "tasks", bounds.ravel()), number.size, groups)
+    queue.finish()  # solutions on other queues read the tasks
+    return tasks

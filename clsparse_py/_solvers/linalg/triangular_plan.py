@@ -129,12 +129,9 @@ class TriangularPlan(SetOnce):
             "sync-free": "work-items solve each row as soon as the unknowns that it needs are known",
             "levels": "needs the level sets, which other methods do not look for",
         }
-        if levels is not None:
+        if levels is not None and solver.method == "levels":
             widest, launches = max((widest for *_, widest in levels.launches), default=0), len(levels.launches)
             why["levels"] = f"{levels.count} level sets, of at most {widest} rows"
-        elif solver.method == "sync-free":
-            launches = 2
-            why["sync-free"] += f", {solver.lanes} work-items to a row"
         verdicts = tuple((name, "yes" if name == solver.method else "no", why[name]) for name in METHODS)
         return Explanation(solver.method, verdicts, self.shape[0], launches)
 
@@ -155,7 +152,7 @@ class TriangularPlan(SetOnce):
         """Raise a `LinAlgError` if a solution noted a zero on the diagonal; else note that the values have none."""
         state = State(*read())
         if state.starved:
-            _log.warning("triangular systems: a launch of the method sync-free gave up waiting; one work-group solved the rest")
+            _log.warning("triangular systems: a launch of the method sync-free gave up waiting; one work-group solved all rows")
         if state.singular:
             diagonal: Any = rows.diagonal()  # type: ignore[attr-defined] # rows are a csr_array
             row = int(np.flatnonzero(diagonal == 0)[0])
@@ -204,7 +201,7 @@ class TriangularPlan(SetOnce):
         state = solver.enqueue(chain, rows.data, side, x, is_noted=is_unknown)
         chain.finish(x)
         if is_unknown:
-            read = chain.read_later(state, state.size)
+            read = chain.read_later(state, len(State._fields))
             if on_the_device:
                 with self._lock:
                     self._pending.append((read, source))

@@ -1,4 +1,4 @@
-"""Triangular systems without synchronisation: bits, lanes, reserved NaN, waiting that is given up, devices without progress."""
+"""Triangular systems without synchronisation: shared rows, NaN, waiting that is given up, devices without progress."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from clsparse_py import BuildError, linalg
 from clsparse_py._build import programs
 from clsparse_py._build.plain import are_plain
 from clsparse_py._device.device import describe
-from clsparse_py._operations.triangular import get_solver
 from clsparse_py._operations.triangular.choose import Thresholds
-from clsparse_py._operations.triangular.kernels import SyncFree, SyncFreeLevels, unknown_of
+from clsparse_py._operations.triangular.kernels import SyncFree, SyncFreeLevels
 from clsparse_py._operations.triangular.level_sets import get_level_sets
 from tests.solvers.linalg.test_triangular_plan import backward_error, dtypes_of, structure
 from tests.supposed import suppose
@@ -47,17 +46,12 @@ def random_triangle(n: int, mean: int, dtype: Any, lower: bool, rng: np.random.G
     return scipy.sparse.csr_array(result * (1 + 0.5j) if np.dtype(dtype).kind == "c" else result).astype(dtype)
 
 
-def lanes_of(A: Any, dtype: Any, lower: bool, unit: bool = False) -> int:
-    """Return how many work-items share a row."""
-    return get_solver(A.queue, A.structure, np.dtype(dtype), upper=not lower, unit=unit, method="sync-free").lanes
-
-
-@pytest.mark.parametrize("rows", [1, 3])
-def test_bits_are_those_of_row_by_row(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_lanes=1, rows=rows, work_group=32, max_polls=MANY))
+def test_solutions_agree_with_those_of_row_by_row(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    for (i, dtype), n in itertools.product(enumerate(dtypes_of(waiting)), (1, 300)):
-        index = (np.int32, np.int64)[(i + rows) // 2 % 2]
+    for (i, dtype), n, work_group in itertools.product(enumerate(dtypes_of(waiting)), (1, 300), (1, 32)):
+        numbers = {"entries_per_lane": (1, 8)[i % 2], "levels_ahead": 1 + 15 * (i % 2), "work_group": work_group}
+        monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_polls=MANY, **numbers))
+        index = (np.int32, np.int64)[i // 2 % 2]
         indices, indptr = structure(n, rng, index)
         values = rng.standard_normal(indices.size).astype(dtype)
         values[np.repeat(np.arange(n), np.diff(indptr)) == indices] += 4
@@ -71,19 +65,29 @@ def test_bits_are_those_of_row_by_row(waiting: cl.CommandQueue, monkeypatch: pyt
                 plans = [
                     linalg.triangular_plan(A, lower=lower, unit_diagonal=unit, method=name) for name in ("serial", "sync-free")
                 ]
-                assert lanes_of(A, dtype, lower, unit) == 1
                 for shape in ((n,), (n, 1), (n, 5)):
                     b = rng.standard_normal(shape).astype(dtype)
-                    assert plans[1](b).tobytes() == plans[0](b).tobytes()
+                    wanted, result = plans[0](b), plans[1](b)
+                    scale = np.abs(wanted).max()
+                    np.testing.assert_allclose(result / scale, wanted / scale, rtol=0, atol=2000 * float(np.finfo(dtype).eps))
+
+
+def test_diagonals_without_a_normal_inverse(waiting: cl.CommandQueue) -> None:
+    for dtype in dtypes_of(waiting):
+        real = np.finfo(dtype)
+        diagonal = np.array([float(real.max) / 4, float(real.tiny) * 2, 1.0, -float(real.max) / 2, float(real.tiny)], real.dtype)
+        b = (diagonal * np.array([3, 5, 7, 1.5, -1], real.dtype)).astype(dtype)
+        A = clsparse_py.csr_array(scipy.sparse.diags_array(diagonal.astype(dtype)).tocsr(), queue=waiting)
+        if np.dtype(dtype).kind == "f":  # complex quotients of such numbers overflow in every method
+            np.testing.assert_array_equal(linalg.triangular_plan(A, method="sync-free")(b), [3, 5, 7, 1.5, -1])
 
 
 def test_rows_that_work_items_share(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, n = np.random.default_rng(1), 200
-    for dtype, max_lanes, lower in itertools.product(dtypes_of(waiting), (2, 8, 64), (True, False)):
-        monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_lanes=max_lanes, entries_per_lane=1, max_polls=MANY))
+    for dtype, work_group, lower in itertools.product(dtypes_of(waiting), (2, 8, 64), (True, False)):
+        monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, work_group=work_group, entries_per_lane=1, max_polls=MANY))
         host = random_triangle(n, 40, dtype, lower, rng)
         A = clsparse_py.csr_array(host, queue=waiting)
-        assert lanes_of(A, dtype, lower) == (1 if describe(waiting.device).lanes_are_loops else min(max_lanes, 32))
         plan = linalg.triangular_plan(A, lower=lower, method="sync-free")
         bound = (np.diff(host.indptr).max() + 2) * float(np.finfo(dtype).eps) * (4 if host.dtype.kind == "c" else 2)
         wide = host.toarray().astype(np.result_type(dtype, np.float64))
@@ -96,14 +100,14 @@ def test_rows_that_work_items_share(waiting: cl.CommandQueue, monkeypatch: pytes
 
 def test_nan_of_any_payload_and_infinities_pass_through(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 90
-    for dtype, max_lanes in itertools.product(dtypes_of(waiting), (1, 8)):
-        monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_lanes=max_lanes, entries_per_lane=1, max_polls=MANY))
+    for dtype, per_lane in itertools.product(dtypes_of(waiting), (1, 8)):
+        monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, entries_per_lane=per_lane, max_polls=MANY))
         # Row i needs unknown i - 9, so that what is no number stays among every ninth unknown.
         host = scipy.sparse.diags_array([1.0, 1.0], offsets=[-9, 0], shape=(n, n)).tocsr().astype(dtype)
         A = clsparse_py.csr_array(host, queue=waiting)
         plan = linalg.triangular_plan(A, method="sync-free")
         payload = np.array(0x7FF8000000000123).view(np.float64)
-        for value in (unknown_of(np.dtype(dtype)), -unknown_of(np.dtype(dtype)), payload, np.nan, np.inf, -np.inf):
+        for value in (payload, -payload, np.nan, np.inf, -np.inf):
             b = np.ones(n, dtype)
             b[3:5] = value
             result = plan(b)
@@ -111,7 +115,7 @@ def test_nan_of_any_payload_and_infinities_pass_through(waiting: cl.CommandQueue
             assert not np.isfinite(result[affected]).any()
             np.testing.assert_array_equal(result[~affected], np.arange(n)[~affected] // 9 % 2 == 0)
         # Values of the matrix, too.
-        A.data[5] = unknown_of(np.dtype(dtype))
+        A.data[5] = payload.astype(dtype)
         assert np.isnan(linalg.triangular_plan(A, method="sync-free")(np.ones(n, dtype))[5::9]).all()
 
 
@@ -121,8 +125,8 @@ def test_a_launch_that_gives_up_is_finished_and_logged(
 ) -> None:
     rng, n = np.random.default_rng(2), 300
     chain = scipy.sparse.diags_array([-np.ones(n - 1), np.ones(n)], offsets=[-1, 0], shape=(n, n)).tocsr()
-    for dtype, max_lanes, rows in itertools.product(dtypes_of(waiting), (1, 8), (1, 3)):
-        numbers = {"max_lanes": max_lanes, "entries_per_lane": 1, "rows": rows}
+    for dtype, per_lane in itertools.product(dtypes_of(waiting), (1, 8)):
+        numbers = {"entries_per_lane": per_lane, "work_group": 8}
         for host in (chain.astype(dtype), random_triangle(n, 20, dtype, True, rng)):
             A = clsparse_py.csr_array(host, queue=waiting)
             for shape, unit in itertools.product(((n,), (n, 3)), (False, True)):
@@ -163,7 +167,9 @@ def test_level_sets_that_the_whole_device_finds(
             wanted[row] = max((wanted[j] + 1 for j in columns if (j > row if upper else j < row)), default=0)
         found = get_level_sets(A.structure, upper)
         np.testing.assert_array_equal(found.starts.get(), np.r_[0, np.cumsum(np.bincount(wanted))])
-        np.testing.assert_array_equal(found.order.get(), np.argsort(wanted, kind="stable"))
+        order = found.order.get()
+        np.testing.assert_array_equal(np.sort(order), np.arange(n))
+        np.testing.assert_array_equal(wanted[order], np.sort(wanted))
 
 
 def test_without_forward_progress_the_method_is_refused(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
@@ -178,8 +184,7 @@ def test_gpus_with_forward_progress_take_it_by_default(queue: cl.CommandQueue, t
     take_as(type="gpu", forward_progress=True)
     A = clsparse_py.csr_array(np.eye(3, dtype=np.float32), queue=queue)
     explanation = linalg.triangular_plan(A).explain()
-    assert (explanation.method, explanation.launches) == ("sync-free", 2)
-    assert "1 work-items to a row" in str(explanation)
+    assert (explanation.method, explanation.launches) == ("sync-free", 1)
 
 
 @pytest.mark.refusals
