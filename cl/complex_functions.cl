@@ -77,6 +77,8 @@ T complex_sinh(const T z)
 
 T complex_tanh(const T z)
 {
+    if (isfinite(z.x) && !isfinite(z.y))
+        return (T)(NAN, NAN);
     if (fabs(z.x) > 22)
         return (T)(copysign((REAL)1, z.x), isfinite(z.y) ? 4 * sin(z.y) * cos(z.y) * exp(-2 * fabs(z.x)) : (REAL)0);
     const REAL t = tan(z.y), beta = 1 + t * t, s = sinh(z.x), rho = sqrt(1 + s * s), divisor = 1 + beta * s * s;
@@ -93,6 +95,8 @@ T complex_asinh(const T z)
 
 T complex_atanh(const T z)
 {
+    if (isinf(z.x) || isinf(z.y))
+        return (T)(copysign((REAL)0, z.x), isnan(z.y) ? z.y : atan2(copysign((REAL)1, z.y), (REAL)0));
     const REAL near = 1 - fabs(z.x), square = z.y * z.y;
     const REAL real = log1p(4 * fabs(z.x) / (near * near + square)) / 4;
     return (T)(copysign(real, z.x), atan2(2 * z.y, (1 - z.x) * (1 + z.x) - square) / 2);

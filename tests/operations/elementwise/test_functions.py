@@ -69,6 +69,20 @@ def test_special_values(queue: cl.CommandQueue) -> None:
         check(queue, f"A.{name}()", A=A)
 
 
+def test_complex_infinities(queue: cl.CommandQueue) -> None:
+    parts = np.float32([-np.inf, -100, -0.0, 0.0, 0.5, 3, 1e25, np.inf])
+    # No parts are multiplied: an infinity times 0 is NaN.
+    values = np.stack(np.meshgrid(parts, parts), -1).view(np.complex64).ravel()
+    A = scipy.sparse.csr_array((values, np.arange(values.size), [0, values.size]), shape=(1, values.size))
+    for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "expm1", "log1p", "sqrt"):
+        result = getattr(sp.csr_array(A, queue=queue), name)().data.get()
+        with np.errstate(all="ignore"):
+            wanted = getattr(np, name)(values)
+        finite = np.isfinite(wanted)
+        np.testing.assert_allclose(result[finite], wanted[finite], rtol=1e-5, atol=1e-6, err_msg=name)
+        assert not np.isfinite(result[~finite]).any(), name
+
+
 def test_what_is_finite_though_its_factors_are_not(queue: cl.CommandQueue) -> None:
     single = np.complex64([1 + 88j, 1 + 89.2j, -2 + 89.4j, 1 - 89.3j, 0.5 + 89.41j, 1.5 - 89.4j, 3 + 79j, 3 - 81j])
     for values in (single, np.complex128([1 + 709j, 2 - 710.4j, 1.5 + 710.4j, 1 + 699j, 1 - 701j])):
