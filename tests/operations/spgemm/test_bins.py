@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from clsparse_py._device.device import Device, Portability
 from clsparse_py._operations.spgemm.accumulator import Product, Rows
 from clsparse_py._operations.spgemm.bins import EMPTY
 from clsparse_py._operations.spgemm.kind import Kind
+from clsparse_py._operations.spgemm.methods.hash import HashRows
 from clsparse_py._operations.spgemm.methods.team import SynchronisedKernel, Team
 from clsparse_py._operations.spgemm.registry import FAMILIES, METHODS
 from clsparse_py._operations.spgemm.strategy import bins_for
@@ -75,7 +77,9 @@ def test_little_local_memory_holds_the_kernels_of_bins(method: str, index: str, 
     product = Product(*(15 * [nothing]))._replace(kind=kind, shape=(1000, 1000), deterministic=deterministic)
     rows = Rows(1000, listed=nothing)
     for bin_ in bins_for(method, kind.device, types, 1000)[1:]:
-        for phase in ("symbolic", "numeric", "upper_bound", "values"):
-            if isinstance(bin_.accumulator, Team):
-                record = bin_.accumulator.predict_record(product, rows, phase)
-                assert not isinstance(record, SynchronisedKernel) or record.row_bytes <= kind.device.local_memory, record.name
+        teams = [bin_.accumulator] if isinstance(bin_.accumulator, Team) else []
+        # A table that leaves rows out is followed by a larger one.
+        teams += [replace(team, min_entries=256) for team in teams if isinstance(team, HashRows)]
+        for team, phase in itertools.product(teams, ("symbolic", "numeric", "upper_bound", "values")):
+            record = team.predict_record(product, rows, phase)
+            assert not isinstance(record, SynchronisedKernel) or record.row_bytes <= kind.device.local_memory, record.name

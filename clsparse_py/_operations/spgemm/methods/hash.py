@@ -400,9 +400,15 @@ def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
         # Lanes of "hash" are the square root of a row's products, as rows of A and of B are taken to be equally long.
         lanes = min(max(products // items, 1) if registers else 1 << (products.bit_length() - 1) // 2, 32, device.resident)
         accumulators.append(Hash(products, lanes, items) if registers else HashRows(products, lanes))
-    return tuple(
-        accumulator for accumulator in accumulators if accumulator.record(device, types, True).row_bytes <= device.local_memory
-    )
+    return tuple(accumulator for accumulator in accumulators if _fits(accumulator, device, types))
+
+
+def _fits(accumulator: Hash | HashRows, device: Device, types: KernelTypes) -> bool:
+    """Return whether local memory holds the hash tables of a row: with sums, and the table that counts rows left out."""
+    records: list[HashKernel | HashRowsKernel] = [accumulator.record(device, types, True)]
+    if isinstance(accumulator, HashRows):
+        records.append(replace(accumulator, min_entries=1).record(device, types.of("symbolic"), True))
+    return all(record.row_bytes <= device.local_memory for record in records)
 
 
 def _powers_of_two(first: int, last: int) -> tuple[int, ...]:
