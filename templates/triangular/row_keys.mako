@@ -10,8 +10,8 @@ Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const I n, const int max_shift, const long entries_per_lane, global const I *restrict indptr, global const int *restrict levels,
-    global int *keys, volatile global int *highest)
+    const I n, const int max_shift, const long entries_per_lane, global const I *restrict indptr,
+    global const int *restrict levels, global int *keys, volatile global int *highest)
 {
     for (I row = get_global_id(0); row < n; row += get_global_size(0)) {
         const int level = levels[row];

@@ -5,9 +5,9 @@ flag: its bits are 0 until it is known, and a 0 is kept as -0. No row of a task 
 one of its own work-group. A work-item that has waited for max_polls turns gives up: its row is wrong, STARVED is set, and no
 task begins. Then the last work-group to end goes through all tasks anew, which needs no waiting.
 
-Source        Liu, Li, Hogg, Duff and Vinter, "A synchronization-free algorithm for parallel sparse triangular solves"; Anderson and
-              Saad, "Solving sparse triangular linear systems on parallel computers": levels; Smith, Levien and Owens, "Decoupled
-              fallback": bounded waiting
+Source        Liu, Li, Hogg, Duff and Vinter, "A synchronization-free algorithm for parallel sparse triangular solves"; Anderson
+              and Saad, "Solving sparse triangular linear systems on parallel computers": levels; Smith, Levien and Owens,
+              "Decoupled fallback": bounded waiting
 Index space   n_groups work-groups that share the tasks; 2^shift neighbouring work-items share a row
 Inputs        tasks: pairs (first place, shift), n_tasks of them and the pair (n, 0); order: the row at each place; indptr: of n
               rows; places: of each entry, the place of the row that its column names; values. indices: without
@@ -25,7 +25,7 @@ Result        deterministic: a work-item subtracts its entries of a row in their
     is_alone = work_group == 1
     gathers_diagonal = not unit and not diagonal_at_end
     sums = ["sum", "diagonal"] if gathers_diagonal else ["sum"]
-    # The inverse of the diagonal is computed before the wait: a division behind it delayed the next level by a tenth or more (H200).
+    # The inverse of the diagonal is computed before the wait: a division behind it delays the next level by a tenth (H200).
     inverts = not (unit or is_complex)
     invert = """const R size = magnitude(diagonal);
         const bool is_usual = size > LEAST && size < GREATEST;

@@ -16,11 +16,12 @@ from planted import FAULTS
 
 # A step of aggregates reads states that other work-groups may change, once and from 1: whichever it sees, the set is the same.
 # A search for row patterns reads slots that an atomic operation of others may take, once and from 0: a free one it takes so, too.
-# An unknown of the method "sync-free" is its own flag, which others read until it is known.
+# An unknown of the method "sync-free" is its own flag, which others read until it is known. The highest level is looked at before
+# it is raised by an atomic operation.
 BY_DESIGN = re.compile(
     r"Read-write data race at (global memory in "
     r"(aggregation_advance_\w+_step_\w+: .*\bstate\[|spmv_find_patterns_\w+: .*\bslots\b)"
-    r"|\w+ memory in triangular_sync_free_\w+: )"
+    r"|\w+ memory in triangular_(sync_free|row_keys)_\w+: )"
 )
 
 
