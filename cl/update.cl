@@ -1,6 +1,5 @@
 // The update of y by the sum of a row.
 //
-// `update` returns the entry that it writes.
 // SCALED 1: y = alpha * sum + beta * y, and y is not read where beta is 0. SCALED 0: y = sum, and no kernel has alpha or beta.
 // SCALE_PARAMETERS are the kernel's parameters alpha and beta; SCALE_ARGUMENTS are alpha and beta as arguments of a function.
 #ifndef SCALED
@@ -20,11 +19,10 @@
             return v == 0;
         #endif
     }
-    T update(const T alpha, const T beta, global T *y, T sum)
+    void update(const T alpha, const T beta, global T *y, T sum)
     {
-        const T scaled = MULTIPLY(alpha, sum), updated = is_zero(beta) ? scaled : ADD(scaled, MULTIPLY(beta, *y));
-        *y = updated;
-        return updated;
+        const T scaled = MULTIPLY(alpha, sum);
+        *y = is_zero(beta) ? scaled : ADD(scaled, MULTIPLY(beta, *y));
     }
     // `update_more` adds the sum of the rest of a row to the entry of y to which `update` has written the first piece's sum.
     void update_more(const T alpha, const T beta, global T *y, T sum)
@@ -34,6 +32,6 @@
 #else
     #define SCALE_PARAMETERS
     #define SCALE_ARGUMENTS
-    T update(global T *y, T sum) { return *y = sum; }
+    void update(global T *y, T sum) { *y = sum; }
     void update_more(global T *y, T sum) { *y = ADD(*y, sum); }
 #endif

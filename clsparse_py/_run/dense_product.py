@@ -30,8 +30,8 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "list_arguments", "make_recorder"]
 
-#: Type of the arrays of a product: A's values, x and y, and for products that begin inner products the array of partial sums.
-Operands = tuple[cl_array.Array, ...]
+#: Type of the arrays of a product: A's values, x and y.
+Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 #: Count of numbers among the arguments of every product ``A @ x``: the offsets of x and y in their buffers.
 _BEGINS = 2
 #: Count of further numbers among the arguments of a scaled product ``A @ x``: alpha and beta.
@@ -40,16 +40,16 @@ _SCALES = 2
 _Y = 2
 
 
-def make_recorder(chain: Chain, dtypes: tuple[np.dtype[Any], ...], *, scaled: bool) -> Recorder:
-    """Return the recorder of a product ``A @ x``, with slots for `Operands`, offsets and, if ``scaled``, two scalars."""
+def make_recorder(chain: Chain, dtypes: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]], *, scaled: bool) -> Recorder:
+    """Return the recorder of a product ``A @ x``, with slots for A's values, x, y, offsets and, if ``scaled``, two scalars."""
     return Recorder(chain, dtypes, _BEGINS + _SCALES * scaled)
 
 
 def list_arguments(recorder: Recorder) -> tuple[Any, ...]:
-    """Return a launch's first arguments: A's values, x, its offset, y, its offset, scalars if scaled, partial sums if any."""
-    data, x, y, *dots = recorder.operands
+    """Return the first arguments of each launch of a product: A's values, x, its offset, y, its offset, and scalars if scaled."""
+    data, x, y = recorder.operands
     x_begin, y_begin, *scale = recorder.numbers
-    return data, x, x_begin, y, y_begin, *scale, *dots
+    return data, x, x_begin, y, y_begin, *scale
 
 
 class _Checked(weakref.ref[Any]):
@@ -161,7 +161,7 @@ class DenseProduct:
 
     def _numbers_of(self, operands: Operands, scale: tuple[Any, ...]) -> Numbers:
         """Return the product's numbers (offsets, scale); the last product's own tuple if that is equal and has no scale."""
-        _, x, y, *_ = operands
+        _, x, y = operands
         numbers = (*(np.uint64(vector.offset // vector.dtype.itemsize) for vector in (x, y)), *scale)
         if scale or numbers != self._numbers:
             self._numbers = numbers

@@ -26,7 +26,7 @@ Result        deterministic: a row is summed in the order that the parts give
 %>
 #define MAX_LANES ${lanes}
 #include "lanes_t.cl"
-#include "spmv_dots.cl"
+#include "spmv.cl"
 
 // STAGED_FROM(k) and STAGED_TO(k): where a row's staged products begin and end in local memory, for its first entry and end k.
 // STAGED_FROM and STAGED_TO are equal for a row of A that lies behind all entries staged in local memory.
@@ -35,7 +35,7 @@ Result        deterministic: a row is summed in the order that the parts give
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPMV_OPERANDS DOTS_PARAMETERS
+    SPMV_OPERANDS
     const I n_entries,
 % if parts == "rests":
     const uint step,
@@ -54,8 +54,7 @@ void ${name}(
     global const X_VALUE *restrict x = x_base + x_offset;
     global T *restrict y = y_base + y_offset;
     const uint me = get_local_id(0);
-    DECLARE_DOTS
-    EACH_PART
+    const ulong part = get_group_id(0);
 % if parts == "even":
     const I begin = (I)(part * ${capacity});
     const uint count = (uint)min(n_entries - begin, (I)${capacity});
@@ -127,7 +126,7 @@ ${stage("me + {} < count")}
             if (row < row_begin)
                 partial[part] = sum;
             else
-                STORE(row, sum);
+                update(SCALE_ARGUMENTS y + row, sum);
         }
         row += ${work_group};
 % if early:
@@ -154,11 +153,9 @@ ${stage("me + {} < count")}
             if (row < row_begin)
                 partial[part] = sum;
             else
-                STORE(row, sum);
+                update(SCALE_ARGUMENTS y + row, sum);
         }
     }
-    END_PARTS
-    WRITE_DOTS(box)
 }
 <%def name="stage(is_there)">
 % for u in range(items):

@@ -14,11 +14,11 @@ Result        deterministic: a row is summed in the order of streamed.mako and s
 #define MAX_LANES ${lanes}
 #include "group_scan.cl"
 #include "lanes_t.cl"
-#include "spmv_dots.cl"
+#include "spmv.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPMV_OPERANDS DOTS_PARAMETERS
+    SPMV_OPERANDS
     const I n_rows, const uint width, global const I *restrict indptr,
     global const uchar *restrict numbers, global const uchar *restrict lengths, global const I *restrict offsets)
 {
@@ -33,14 +33,12 @@ void ${name}(
 % else:
     local T *box = 0;
 % endif
-    global const X_VALUE *restrict x = x_base + x_offset;
-    global T *restrict y = y_base + y_offset;
     const uint me = get_local_id(0);
-    DECLARE_DOTS
-    EACH_PART
-    const ulong first = part * ${rows}, behind = min(first + ${rows}, (ulong)n_rows);
+    const ulong first = (ulong)get_group_id(0) * ${rows}, behind = min(first + ${rows}, (ulong)n_rows);
     const I begin = indptr[first];
     const uint count = (uint)(indptr[behind] - begin);
+    global const X_VALUE *restrict x = x_base + x_offset;
+    global T *restrict y = y_base + y_offset;
 
     // All loads of the rows' values are in flight before the first value is used.
     const bool is_counted = ${f"me < {rows} && " if lanes > 1 else ""}first + me < behind;
@@ -83,7 +81,5 @@ void ${name}(
 % endfor
     sum = lanes_reduce(box, sum, ${lanes});
     if (row < behind${" && lane == 0" if lanes > 1 else ""})
-        STORE(row, sum);
-    END_PARTS
-    WRITE_DOTS(box)
+        update(SCALE_ARGUMENTS y + row, sum);
 }

@@ -17,11 +17,11 @@ Result        deterministic: a row is always summed in the same order, whether c
 %>
 #define MAX_LANES ${lanes}
 #include "lanes_t.cl"
-#include "spmv_dots.cl"
+#include "spmv.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPMV_OPERANDS DOTS_PARAMETERS
+    SPMV_OPERANDS
     global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict indptr,
 % if narrow:
     global const ushort *restrict columns, global const I *restrict lowest)
@@ -37,8 +37,7 @@ void ${name}(
     local T *box = 0;
 % endif
     const uint me = get_local_id(0), lane = me % ${lanes};
-    DECLARE_DOTS
-    EACH_PART
+    const ulong part = get_group_id(0);
     const I begin = part_entry[part];
     const uint count = (uint)(part_entry[part + 1] - begin);
     const ${position} row_end = part_row[part + 1];
@@ -76,7 +75,7 @@ ${stage("if (me + {} < count)")}
         }
         sum = lanes_reduce(box, sum, ${lanes});
         if (row < row_end && lane == 0)
-            STORE(row, sum);
+            update(SCALE_ARGUMENTS y + row, sum);
         row += ${rows};
         from = to = 0;
         if (row < row_end) {
@@ -84,8 +83,6 @@ ${stage("if (me + {} < count)")}
             to = (uint)(indptr[row + 1] - begin);
         }
     }
-    END_PARTS
-    WRITE_DOTS(box)
 }
 <%def name="stage(guard)">
 % for u in range(items):

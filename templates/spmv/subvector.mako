@@ -12,11 +12,11 @@ Result        deterministic: a row is always summed in the same order
 </%doc>
 #define MAX_LANES ${lanes}
 #include "lanes_t.cl"
-#include "spmv_dots.cl"
+#include "spmv.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    SPMV_OPERANDS DOTS_PARAMETERS
+    SPMV_OPERANDS
 % if binned:
     const I n_rows, const I n_bins, global const I *restrict bins, global const I *restrict rows,
 % else:
@@ -31,23 +31,21 @@ void ${name}(
 % endif
     global const X_VALUE *restrict x = x_base + x_offset;
     global T *restrict y = y_base + y_offset;
-    DECLARE_DOTS
 
-    EACH_PART
 % if binned:
     global const I *restrict bin = bins;
     for (I b = 1; b < n_bins; ++b)
-        if (part >= bins[5 * b])
+        if (get_group_id(0) >= bins[5 * b])
             bin = bins + 5 * b;
     const I granularity = bin[3];
     const uint lanes = bin[4];
-    const ulong slot = ((part - bin[0]) * ${work_group} + get_local_id(0)) / lanes;
+    const ulong slot = ((ulong)(get_group_id(0) - bin[0]) * ${work_group} + get_local_id(0)) / lanes;
     const bool inside = slot < (ulong)bin[2] * granularity;
     const ulong row = inside ? (ulong)rows[bin[1] + slot / granularity] * granularity + slot % granularity : 0;
     const bool active = inside && row < n_rows;
 % else:
     const uint lanes = ${lanes};
-    const ulong slot = (part * ${work_group} + get_local_id(0)) / lanes;
+    const ulong slot = get_global_id(0) / lanes;
     const bool active = slot < n_rows;
     const ulong row = active ? slot : 0;
 % endif
@@ -75,7 +73,5 @@ void ${name}(
         sum = ADD(sum, MULTIPLY(LOAD_A(data + k), LOAD_X(x + LOAD_INDEX(indices + k))));
     sum = lanes_reduce(box, sum, lanes);
     if (active && lane == 0)
-        STORE(row, sum);
-    END_PARTS
-    WRITE_DOTS(box)
+        update(SCALE_ARGUMENTS y + row, sum);
 }

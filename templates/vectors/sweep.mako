@@ -7,8 +7,7 @@ Source        the recurrences are those of the methods that the passes belong to
 Index space   a chunk of adjacent entries to each work-group, its work-items side by side; as many work-groups in all passes of a
               method
 Inputs        scalars: the method's scalars, by place; sums: the partial sums, by sum and work-group; the pass uses one part of
-              both, and if it crosses, writes to the other of two parts. Scalars for the host are written from told_at on. dots:
-              n_dots partial sums of each of two inner products. Vectors of n entries, `span` of them to a work-group
+              both. Scalars for the host are written from told_at on. Vectors of n entries, `span` of them to a work-group
 Local memory  work_group * sizeof(T) for each eight sums where lanes do not reach over the work-group
 Result        deterministic for a number of work-groups
 </%doc>
@@ -38,8 +37,7 @@ Result        deterministic for a number of work-groups
 </%def>\
 <%
     reads, updates, writes = vector_pass.reads, vector_pass.updates, vector_pass.writes
-    lists = [[item[0] for item in totals] + list(vector_pass.dots), [item[0] for item in sums]]
-    new = "new_" if vector_pass.crosses else ""
+    lists = [[item[0] for item in items] for items in (totals, sums)]
     boxes = -(-max(map(len, lists)) // 8)
     # In larger work-groups other work-items hide the latency of additions, and registers are few.
     sums_at_once = unroll if work_group == 1 else 1
@@ -84,9 +82,6 @@ Result        deterministic for a number of work-groups
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong span, const ulong part, const ulong told_at,
-% if vector_pass.dots:
-    global const T *restrict dots, const ulong n_dots,
-% endif
     global T *all_scalars, global T *all_sums${"," if reads + updates + writes else ")"}
 % for vector in reads:
     global const T *restrict ${vector}_at${")" if loop.last and not updates + writes else ","}
@@ -103,16 +98,10 @@ void ${name}(
     const uint me = get_local_id(0);
     const ulong n_groups = get_num_groups(0);
     global T *scalars = all_scalars + part * ${n_scalars}, *sums = all_sums + part * ${n_sums} * n_groups;
-% if vector_pass.crosses:
-    global T *new_scalars = all_scalars + (part ^ 1) * ${n_scalars}, *new_sums = all_sums + (part ^ 1) * ${n_sums} * n_groups;
-% endif
     const ulong begin = get_group_id(0) * span, end = min(n, begin + span);
     ulong i = begin + me;
 % for sum, at in totals:
     T ${sum} = me < n_groups ? sums[${at} * n_groups + me] : ZERO;
-% endfor
-% for dot in vector_pass.dots:
-    T ${dot} = me < n_dots ? dots[${loop.index} * n_dots + me] : ZERO;
 % endfor
 % if work_group > 1:
     // The loads of the vectors' first entries are in flight while the sums of earlier passes are finished.
@@ -127,10 +116,6 @@ ${load()}\
 % for sum, at in totals:
     for (ulong group = me + ${work_group}; group < n_groups; group += ${work_group})
         ${sum} = ADD(${sum}, sums[${at} * n_groups + group]);
-% endfor
-% for dot in vector_pass.dots:
-    for (ulong group = me + ${work_group}; group < n_dots; group += ${work_group})
-        ${dot} = ADD(${dot}, dots[${loop.index} * n_dots + group]);
 % endfor
 ${finish_sums(lists[0], "")}\
 % for line in vector_pass.first:
@@ -172,11 +157,11 @@ ${entry(vector_pass, 0, "i", sums_at_once)}\
 ${finish_sums(lists[1], "_0")}\
 % for sum, at, _ in sums:
     if (me == 0)
-        ${new}sums[${at} * n_groups + get_group_id(0)] = ${sum}_0;
+        sums[${at} * n_groups + get_group_id(0)] = ${sum}_0;
 % endfor
     if (get_global_id(0) == 0) {
 % for _, at, expression in keeps:
-        ${new}scalars[${at}] = ${expression};
+        scalars[${at}] = ${expression};
 % endfor
 % for at, expression in tells:
         all_scalars[told_at + ${at}] = ${expression};

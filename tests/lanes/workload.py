@@ -221,26 +221,6 @@ def compress(dtype: np.dtype, index: type[Any], work_group: int, max_patterned_r
     same(spmv(A, operand, plan=plan), expected(matrix, a, x, semiring.plus_times))
 
 
-def begin_dots(dtype: np.dtype, kernel: KernelChoice) -> None:
-    """Multiply short rows by a kernel that begins inner products, and compare these."""
-    matrix = Matrix(tuple(i % 4 for i in range(60)), 60, "up to three entries a row")
-    a = matrix.values(dtype)
-    A, x = on_device(matrix, a, np.int32), numbers(60, dtype)
-    with describe_as(type="gpu"):  # kernels of CPU devices begin none
-        plan = spmv_plan(A, kernel=kernel)
-        dots = cl_array.zeros(A.queue, (2, plan.count_sums(A, x.dtype)), dtype)
-        plan.execute(A, cl_array.to_device(A.queue, x), cl_array.zeros(A.queue, 60, dtype), alpha=1, dots=dots)
-    y = expected(matrix, a, x, semiring.plus_times)
-    same(dots.get().sum(axis=1), np.array([np.vdot(x, y), np.vdot(y, y)], dtype))
-
-
-def dots_cases(axes: Axes, *, simulated: bool) -> Iterator[Case]:
-    """The kernels that begin inner products."""
-    inexact = [dtype for dtype in axes.dtypes if dtype.kind in "fc"]
-    for i, name in enumerate(("adaptive", "serial", "subvector8", *(() if simulated else ("narrow",)))):
-        yield partial(begin_dots, inexact[i % len(inexact)], choice(name, 7 if i % 2 else 48))
-
-
 def compressed_cases(axes: Axes, max_patterned_row: int) -> Iterator[Case]:
     """The kernels of compressed columns: columns in 16 bits or, with longer patterned rows than 0, row patterns."""
     for i, dtype in enumerate(axes.dtypes[:3]):
@@ -463,7 +443,6 @@ def main() -> None:
     ]
     # Oclgrind 21.10 takes memory that one kernel wrote and another reads for unwritten, if buffers were let go before.
     cases += [] if simulated else compressed_cases(axes, 0)
-    cases += dots_cases(axes, simulated=simulated)
     cases += primitive_cases(axes.dtypes, axes.work_groups)
     cases += radix_cases(axes.dtypes, simulated=simulated)
     cases += segment_cases(axes.dtypes, axes.work_groups)

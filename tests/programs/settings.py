@@ -42,7 +42,7 @@ THRESHOLDS = {
         "max_slots": (128,),
         "expected_fill": (0, 0.5),
     },
-    "spmv": {"narrow_after": (1,), "dots_groups_per_unit": (1,), "min_patterned_rows max_patterned_row": (3, 30)},
+    "spmv": {"narrow_after": (1,), "min_patterned_rows max_patterned_row": (3, 30)},
     "spmm": {
         "max_direct_columns": (1, 2),
         "min_core_part": (1, 7),
@@ -76,7 +76,7 @@ THRESHOLDS = {
         "max_groups_per_unit": (1,),
         "work_group": (1, 4),
     },
-    "krylov": {"work_group": (32,), "together_at_once": (3,), "max_rows_together": (0,)},
+    "krylov": {"work_group": (32,), "together_at_once": (3,)},
 }
 
 

@@ -18,7 +18,7 @@ from clsparse_py._operations.parts import Combine, add_later_pieces, list_cut_ro
 from clsparse_py._operations.spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py._operations.spmv.choose import Decision, KernelChoice, Share, Thresholds, has_no_long_row
 from clsparse_py._operations.spmv.features import Inspected
-from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Merge, Narrow, Patterned, SpmvKernel, Streamed, Subvector
+from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Merge, Narrow, Patterned, Streamed, Subvector
 from clsparse_py._operations.spmv.patterns import find_patterns
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._run.dense_product import list_arguments, make_recorder
@@ -65,16 +65,10 @@ class Builder:
     shares : list of Share
     upgrade : Upgrade or None
         Makes a recording by row patterns, or by columns in 16 bits.
-    dots : bool
-        Whether the launch, a single one, also begins the inner products of y with x and with itself.
-    n_sums : int
-        Number of partial sums of each inner product; 0 if a single launch cannot write them.
     """
 
-    def __init__(
-        self, inspected: Inspected, arithmetic: Arithmetic, scaled: bool, expected: int | None = None, *, dots: bool = False
-    ) -> None:
-        self.of, self.arithmetic, self.scaled, self.expected, self.dots = inspected, arithmetic, scaled, expected, dots
+    def __init__(self, inspected: Inspected, arithmetic: Arithmetic, scaled: bool, expected: int | None = None) -> None:
+        self.of, self.arithmetic, self.scaled, self.expected = inspected, arithmetic, scaled, expected
         self.queue, self.device, self.limits = inspected.queue, inspected.device, Thresholds.of(inspected.device)
         self.n_rows = inspected.features.n_rows
         self.index = inspected.indptr.dtype.type
@@ -82,14 +76,12 @@ class Builder:
         self.recorder = self._new_recorder()
         self.shares: list[Share] = []
         self.upgrade: Upgrade[Compressed] | None = None
-        self.n_sums = 0
         self._combine: Callable[[Recorder, cl_array.Array], None] | None = None
 
     def _new_recorder(self) -> Recorder:
         """Return an empty recorder for the launches of an SpMV product."""
         arithmetic = self.arithmetic
-        sums = (arithmetic.result,) * self.dots
-        dtypes = np.dtype(arithmetic.a), np.dtype(arithmetic.x), arithmetic.result, *sums
+        dtypes = np.dtype(arithmetic.a), np.dtype(arithmetic.x), arithmetic.result
         return make_recorder(Chain(self.queue), dtypes, scaled=self.scaled)
 
     def _explain(self, rows: int, choice: str, built: Built, why: str) -> None:
@@ -109,8 +101,6 @@ class Builder:
             self._explain(self.n_rows, str(choice), built, why)
             return
         requested = choice.record(self.device, self.arithmetic, self.scaled)
-        if self.dots and isinstance(requested, SpmvKernel):
-            requested = requested.with_dots
         if isinstance(requested, Adaptive):
             self._explain(self.n_rows, str(choice), self._add_adaptive(requested), why)
             return
@@ -131,8 +121,7 @@ class Builder:
             if large and not record.is_uneven(inspected.features.mean, inspected.features.classes):
                 self._narrow_chunks(record, parts)
         elif isinstance(record, Subvector):
-            n_parts = -(-self.n_rows * record.lanes // record.work_group)
-            self._launch_parts(self.recorder, built, n_parts, self.index(self.n_rows), *structure)
+            _launch(self.recorder, built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
             if self._may_have_patterns():
                 self._upgrade_to(partial(self._compress_to_patterns, record.lanes))
         self._explain(self.n_rows, str(choice), built, why)
@@ -147,8 +136,6 @@ class Builder:
         built, record = self._chain.build(requested.with_room(longest_rest))
         if record.with_room(longest_rest) != record:  # the driver allowed fewer work-items
             built, record = self._chain.build(record.with_room(longest_rest))
-        if self.dots and record.parts != "staged":  # the driver allowed fewer work-items
-            return built
         if record.parts == "staged":
             self._add_balanced(built, record.capacity - longest_rest, 0, longest_rest)
         elif record.parts == "rests":
@@ -169,10 +156,11 @@ class Builder:
         built, record = self._chain.build(narrow.wide)
         longest_rest = max(inspected.features.longest - 1, 0)
         if 2 * longest_rest >= record.capacity:
-            adaptive = Adaptive.legal(self.device, self.arithmetic, self.scaled, requested.work_group, requested.items)
-            return self._add_adaptive(adaptive.with_dots if self.dots else adaptive)
+            return self._add_adaptive(
+                Adaptive.legal(self.device, self.arithmetic, self.scaled, requested.work_group, requested.items)
+            )
         n_parts, (rows, entries, _) = inspected.cut(record.capacity - longest_rest, 0, longest_rest)
-        self._launch_parts(self.recorder, built, n_parts, rows, entries, inspected.indptr, inspected.indices)
+        _launch(self.recorder, built, n_parts * record.work_group, rows, entries, inspected.indptr, inspected.indices)
         lanes = record.lanes
 
         def cut(built: Streamed) -> _Parts | None:
@@ -183,7 +171,7 @@ class Builder:
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
             """Return a recording of the SpMV product by the built kernel, which reads columns in 16 bits."""
             (n_parts, (rows, entries, _)), recorder = parts, self._new_recorder()
-            self._launch_parts(recorder, built, n_parts, rows, entries, inspected.indptr, *columns)
+            _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, inspected.indptr, *columns)
             return recorder.recording()
 
         to_16_bits = partial(self._compress_to_16_bits, replace(narrow, lanes=lanes), cut, launch)
@@ -203,14 +191,14 @@ class Builder:
         requested = Patterned.legal(self.device, self.arithmetic, self.scaled, lanes, self.of.features.longest)
         if requested is None:
             return None
-        built, record = self._chain.build(requested.with_dots if self.dots else requested)
+        built, record = self._chain.build(requested)
         # With other lanes, which the driver's largest group may ask for, sums would have another order.
         patterns = (yield from find_patterns(self.of)) if record.lanes == lanes else None
         if patterns is None:
             return None
         recorder, numbers = self._new_recorder(), (self.index(self.n_rows), np.uint32(patterns.width))
         arrays = self.of.indptr, patterns.numbers, patterns.lengths, patterns.offsets
-        self._launch_parts(recorder, built, -(-self.n_rows // record.rows), *numbers, *arrays)
+        _launch(recorder, built, -(-self.n_rows // record.rows) * record.work_group, *numbers, *arrays)
         return Compressed("row patterns", recorder.recording())
 
     def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
@@ -306,10 +294,10 @@ class Builder:
             # CSR-Adaptive with parts "rests": if rows have no weight, part p loads entries from p * step on, no `part_entry`.
             # A step of 0 tells CSR-Adaptive's kernel that rows have a weight: it reads a part's first entry in `part_entry`.
             steps = (np.uint32(0 if row_weight else step),) if record.parts == "rests" else ()
-            self._launch_parts(
+            _launch(
                 self.recorder,
                 built,
-                n_parts,
+                n_parts * record.work_group,
                 index(inspected.features.nnz),
                 *steps,
                 rows,
@@ -321,16 +309,7 @@ class Builder:
             _launch(self.recorder, built, n_parts * record.work_group, rows, entries, *structure)
         if cut.size:
             self.add_combine(part_row[cut] - 1, cut, partial)
-            self.n_sums = 0
         return n_parts, [rows, entries, cuts]
-
-    def _launch_parts(self, recorder: Recorder, built: Built, n_parts: int, *own_arguments: Any) -> None:
-        """Record an SpMV kernel's launch for parts of A: a work-group to a part, or few work-groups if inner products begin."""
-        if not self.dots:
-            recorder.launch(built, n_parts, *list_arguments(recorder), *own_arguments)
-            return
-        self.n_sums = min(n_parts, self.device.compute_units * self.limits.dots_groups_per_unit)
-        recorder.launch(built, self.n_sums, *list_arguments(recorder), np.uint64(n_parts), *own_arguments)
 
     def _add_vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> Built:
         """Add the launches of the SpMV kernel "vector_long" for ``rows``, a work-group to a piece of a row; return the kernel."""
@@ -390,21 +369,10 @@ class Builder:
         """
         if not self.n_rows:
             return
-        if decision.scheme.name != "single":
-            if not self.dots:
-                self.add_binned(decision)
-        elif not self.dots or self._can_begin_dots(decision.kernels[0][0]):
+        if decision.scheme.name == "single":
             self.add_single(decision.kernels[0][0])
-
-    def _can_begin_dots(self, choice: KernelChoice) -> bool:
-        """Return whether a kernel of SpMV may begin inner products of y: whole rows are summed by one work-group."""
-        record = choice.record(self.device, self.arithmetic, self.scaled)
-        # A work-group that takes several parts of A has barriers in a loop of any length: not on CPU devices (quirk 4).
-        if self.device.lanes_are_loops and record.work_group > 1:
-            return False
-        if isinstance(record, Adaptive):
-            return record.with_room(max(self.of.features.longest - 1, 0)).parts == "staged"
-        return isinstance(record, SpmvKernel)
+        else:
+            self.add_binned(decision)
 
     def add_binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
         """Add a binned decision's SpMV launches for the rows of ``bins``: each bin's rows by the kernel chosen for the bin.

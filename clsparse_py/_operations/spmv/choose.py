@@ -71,8 +71,6 @@ class Thresholds(thresholds.Thresholds):
     max_patterned_row: int = number(0, "entries of a row", most=255)
     #: Greatest number of a row's entries that one work-group of "vector_long" sums; several work-groups share a longer row.
     piece: int = number(1 << 14, "entries of a row", least=1)
-    #: Most work-groups for each compute unit of a product that begins inner products: a sum is added up from their partial sums.
-    dots_groups_per_unit: int = number(16, "work-groups", least=1)
     #: Greatest ratio of rows to entries of a part of A, where parts have equal numbers of entries. If a part is above it, as
     #: where many rows are empty, all parts are cut anew, with equal numbers of rows plus entries.
     max_rows_by_step: int = number(16, "rows by the entries of a part", least=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,7 +27,6 @@ __all__ = [
     "Narrow",
     "Patterned",
     "RowNumbers",
-    "SpmvKernel",
     "Streamed",
     "Subvector",
     "TotalFeatures",
@@ -52,36 +51,6 @@ def nearest_work_group(requested: int, multiple: int, max_group: int) -> int:
     return max(multiple, min(nearest, max_group // multiple * multiple))
 
 
-@dataclass(frozen=True)
-class SpmvKernel(ProductKernel):
-    """Base of the parameter records of SpMV kernels that may begin inner products.
-
-    Attributes
-    ----------
-    dots : bool
-        Whether the kernel, which then is scaled, also begins the inner products of y with x and with itself.
-    """
-
-    dots: bool = field(default=False, kw_only=True)
-
-    @property
-    def with_dots(self) -> Self:
-        """The parameters of the kernel that is scaled, and begins inner products."""
-        return replace(self, scaled=True, dots=True)
-
-    @property
-    @override
-    def name(self) -> str:
-        """The kernel's name: as of other product kernels, and whether inner products begin."""
-        return f"{super().name}{'_dots' * self.dots}"
-
-    @property
-    @override
-    def prelude(self) -> str:
-        """The OpenCL C before the template: as of other product kernels, and DOTS (1 or 0)."""
-        return f"#define DOTS {int(self.dots)}\n{super().prelude}"
-
-
 def _default_work_group(device: Device) -> int:
     """Return the work-group size that examples of SpMV's kernels have on a device: 64 on CPU devices, else 256."""
     return 64 if device.lanes_are_loops else 256
@@ -89,7 +58,7 @@ def _default_work_group(device: Device) -> int:
 
 @kernel
 @dataclass(frozen=True)
-class Subvector(SpmvKernel):
+class Subvector(ProductKernel):
     """Parameters of ``templates/spmv/subvector.mako``: Kernel-Serial, Kernel-SubvectorX and Kernel-Vector.
 
     Attributes
@@ -131,7 +100,7 @@ class Subvector(SpmvKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         """Return the template's arguments: lanes, unrolling, whether rows are binned and lanes need local memory, index type."""
-        needs_box = self.lanes > self.lane_width or self.dots
+        needs_box = self.lanes > self.lane_width
         own_arguments = {"lanes": self.lanes, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
         return {**self._common(), **own_arguments, "position": _position(self.arithmetic)}
 
@@ -147,10 +116,9 @@ class Subvector(SpmvKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield a name and a record for each variant of the kernel: "" (all rows in order), "binned" and "dots"."""
+        """Yield a name and a record for each variant of the kernel: "" (all rows in order) and "binned"."""
         yield "", cls.legal(device, arithmetic, False, lanes=8, work_group=_default_work_group(device), unroll=4, binned=False)
         yield "binned", cls.legal(device, arithmetic, False, lanes=128, work_group=256, unroll=2, binned=True)
-        yield "dots", cls.legal(device, arithmetic, False, 8, _default_work_group(device), unroll=4, binned=False).with_dots
 
 
 @kernel
@@ -196,7 +164,7 @@ class VectorLong(ProductKernel):
 
 
 @dataclass(frozen=True)
-class _Staging(SpmvKernel):
+class _Staging(ProductKernel):
     """Base of the parameter records of SpMV kernels whose work-groups hold entries in local memory, and share rows among lanes.
 
     Attributes
@@ -217,8 +185,8 @@ class _Staging(SpmvKernel):
 
     @property
     def needs_box(self) -> bool:
-        """Whether work-items exchange sums through local memory: more lanes of a row than the lane width, or inner products."""
-        return self.lanes > self.lane_width or self.dots
+        """Whether a row's lanes (work-items) exchange sums through local memory, as they are more than the lane width."""
+        return self.lanes > self.lane_width
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -293,11 +261,10 @@ class Adaptive(_Staging):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield example records by parts: "" ("staged" with 128 work-items, not 256), "staged", "rests", "even"; "dots"."""
+        """Yield example records by parts: "" ("staged" with 128 work-items, not 256), "staged", "rests" and "even"."""
         yield "", cls.legal(device, arithmetic, False, 128, 5)
         for parts in ("staged", "rests", "even"):
             yield parts, cls.legal(device, arithmetic, False, 256, 2, parts)
-        yield "dots", cls.legal(device, arithmetic, False, 128, 5).with_dots
 
 
 @kernel
@@ -358,11 +325,10 @@ class Streamed(_Staging):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield a name and a record for each variant of the kernel: "" (A's own columns), "narrow" (in 16 bits) and "dots"."""
+        """Yield a name and a record for each variant of the kernel: "" (A's own columns) and "narrow" (columns in 16 bits)."""
         narrow = cls.legal(device, arithmetic, False, _default_work_group(device), 4)
         yield "", narrow.wide
         yield "narrow", narrow
-        yield "dots", narrow.with_dots
 
 
 @kernel
@@ -427,11 +393,10 @@ class Patterned(_Staging):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        """Yield a name and a record for each variant of the kernel: "" (one work-item to a row), "lanes" (four), "dots"."""
+        """Yield a name and a record for each variant of the kernel: "" (one work-item to a row) and "lanes" (four)."""
         work_group = power_of_two_at_most(min(_default_work_group(device), cls.MAX_GROUP, device.max_work_group))
         for variant, lanes, items in (("", 1, 7), ("lanes", min(4, work_group), 7)):
             yield variant, cls(work_group, arithmetic, device.portability, False, items, lanes)
-        yield "dots", cls(work_group, arithmetic, device.portability, False, 7, 1).with_dots
 
 
 @kernel

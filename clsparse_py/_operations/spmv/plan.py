@@ -6,7 +6,6 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
@@ -28,9 +27,8 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["SpmvPlan"]
 
-#: Key of a recorded product: dtypes of A's values and of x, name of the semiring, whether alpha and beta scale the product, and
-#: whether inner products of y begin.
-_Kind = tuple[str, str, str, bool, bool]
+#: Key of a recorded product: dtypes of A's values and of x, name of the semiring, whether alpha and beta scale the product.
+_Kind = tuple[str, str, str, bool]
 
 
 class SpmvPlan(SetOnce, Repeating):
@@ -68,7 +66,6 @@ class SpmvPlan(SetOnce, Repeating):
         self._products: dict[_Kind, DenseProduct] = {}
         # Pending upgrades: kernels that read compressed columns, which replace recorded SpMV products after some repetitions.
         self._upgrades: dict[_Kind, Upgrade[Compressed]] = {}
-        self._n_sums: dict[_Kind, int] = {}
         self._shares: list[Share] = []
         self._making = threading.RLock()
 
@@ -122,27 +119,12 @@ class SpmvPlan(SetOnce, Repeating):
         beta: Any = None,
         semiring: Semiring = plus_times,
         queue: cl.CommandQueue | None = None,
-        dots: cl_array.Array | None = None,
     ) -> list[cl.Event]:
-        """Enqueue ``y = alpha * A @ x + beta * y`` and return the launches' events. Nothing is checked; see `spmv`.
-
-        ``dots`` takes the partial sums of ``x^H y`` and then those of ``y^H y``, `count_sums` of each; beta is 0.
-        """
+        """Enqueue ``y = alpha * A @ x + beta * y`` and return the launches' events. Nothing is checked; see `spmv`."""
         if self._upgrades:
             self._upgrade()
-        product, scale = self._prepare(A, x, y, alpha, beta, semiring, dots=dots is not None)
-        operands = (A.data, x, y) if dots is None else (A.data, x, y, dots)
-        return product.run(queue or x.queue or self.queue, operands, scale)
-
-    def count_sums(self, A: Matrix, dtype: np.dtype[Any]) -> int:
-        """Return how many partial sums of an inner product `execute` writes for x of a dtype; 0 if its kernels cannot.
-
-        They cannot if A is not square, or if rows are binned, or cut among work-groups.
-        """
-        if self.shape[0] != self.shape[1]:
-            return 0
-        self._find(A, dtype, plus_times, scaled=True, dots=True)
-        return self._n_sums[_key_of(A, dtype, plus_times, scaled=True, dots=True)]
+        product, scale = self._prepare(A, x, y, alpha, beta, semiring)
+        return product.run(queue or x.queue or self.queue, (A.data, x, y), scale)
 
     def build(self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
         """Build the kernels of ``alpha * A @ x + beta * y`` for the dtypes of A, x and y, unless they are built already."""
@@ -156,20 +138,17 @@ class SpmvPlan(SetOnce, Repeating):
         self._call = product.make_call(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _prepare(
-        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring, *, dots: bool = False
+        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
     ) -> tuple[DenseProduct, tuple[Any, ...]]:
         """Return the recorded product for these dtypes (recorded now if new), and alpha and beta for it, () if both are None."""
         scaled = alpha is not None or beta is not None
-        product = self._find(A, x.dtype, semiring, scaled=scaled, dots=dots)
+        key = (A.data.dtype.char, x.dtype.char, semiring.name, scaled)
+        product = self._products.get(key)
+        if product is None:
+            product = self._make(key, Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name), scaled)
         if not scaled:
             return product, ()
         return product, (y.dtype.type(1 if alpha is None else alpha), y.dtype.type(0 if beta is None else beta))
-
-    def _find(self, A: Matrix, dtype: np.dtype[Any], semiring: Semiring, *, scaled: bool, dots: bool) -> DenseProduct:
-        """Return the recorded product with vectors x of a dtype, recorded now if new."""
-        key = _key_of(A, dtype, semiring, scaled=scaled, dots=dots)
-        product = self._products.get(key)
-        return product or self._make(key, Arithmetic(A.dtype.name, dtype.name, self.indptr.dtype.name, semiring.name), scaled)
 
     @door()
     def bind(self, A: Matrix, x: cl_array.Array, out: cl_array.Array, *, semiring: Semiring = plus_times) -> BoundProduct:
@@ -255,20 +234,12 @@ class SpmvPlan(SetOnce, Repeating):
             product = self._products.get(key)
             if product is not None:
                 return product
-            dots = key[-1]
-            builder = self._record(arithmetic, scaled, dots=dots)
+            builder = self._record(arithmetic, scaled)
+            self.queue.finish()
+            self._shares = builder.shares
+            self._products[key] = DenseProduct(builder.recorder.recording(), self.queue)
             # An upgrade refers to the builder of launches: a cycle would keep device memory until a garbage collection.
             upgrade, builder.upgrade = builder.upgrade, None
-            recording = builder.recorder.recording()
-            if dots:
-                # An upgrade may divide the terms of the partial sums anew: it is made now, so that later sums have the same bits.
-                compressed = upgrade.now() if upgrade is not None and builder.n_sums else None
-                recording = compressed.recording if compressed else recording
-                self._n_sums[key], upgrade = builder.n_sums, None
-            else:
-                self._shares = builder.shares
-            self.queue.finish()
-            self._products[key] = DenseProduct(recording, self.queue)
             if upgrade is not None:
                 self._upgrades[key] = upgrade
             if self._expected is not None:
@@ -295,7 +266,7 @@ class SpmvPlan(SetOnce, Repeating):
                     built, why = recording.kernels[0].parameters.name, form
                     self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
 
-    def _record(self, arithmetic: Arithmetic, scaled: bool, *, dots: bool = False) -> Builder:
+    def _record(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
         """Return a builder that recorded the launches of the SpMV kernels of the plan's decision.
 
         Raises
@@ -303,11 +274,6 @@ class SpmvPlan(SetOnce, Repeating):
         BuildError
             A kernel is refused.
         """
-        builder = Builder(self.inspected, arithmetic, scaled, self._expected, dots=dots)
+        builder = Builder(self.inspected, arithmetic, scaled, self._expected)
         builder.add_all(self.decision)
         return builder
-
-
-def _key_of(A: Matrix, dtype: np.dtype[Any], semiring: Semiring, *, scaled: bool, dots: bool) -> _Kind:
-    """Return the key of a recorded product of A with vectors x of a dtype."""
-    return A.data.dtype.char, dtype.char, semiring.name, scaled, dots

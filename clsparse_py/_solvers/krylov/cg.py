@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-from pyopencl import array as cl_array
 
-from clsparse_py._memory.memory import allocate
 from clsparse_py._solvers.krylov.one_group import Product, Script, declare_scripts, iterate_together
-from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps, declare_passes
+from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import System
 from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
@@ -26,7 +24,7 @@ __all__ = ["cg", "cg_one_reduction"]
 # CG's scalars `alpha`, `rho_before` and `going` belong to the iteration under way, which counts if `going` is 1.
 #: Names of the scalars and sums of CG on the device, and of the scalars that the host reads.
 LAYOUT = Layout(
-    scalars=("bound", "rho", "norm", "going", "alpha", "rho_before", "beta"), sums=("pq", "rr", "rz", "bb", "qq", "qp"),
+    scalars=("bound", "rho", "norm", "going", "alpha", "rho_before"), sums=("pq", "rr", "rz", "bb", "qq", "rq"),
     told=("norm", "going"),
 )  # fmt: skip
 
@@ -35,37 +33,31 @@ _RR = ("rr", "of_real(square(r))")
 #: The name of the sum for the curvature p^H A p, and the expression of a summand, where q is A p.
 _PQ = ("pq", "times(conjugate(p), q)")
 #: The vector pass that computes CG's residual of the first guess, and begins the sums for the norms of the residual and b.
-_START = Pass(
-    "cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",),
-    sums=(_RR, ("bb", "of_real(square(b))"), ("qp", "ZERO")),
-)  # fmt: skip
+_START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
 #: The vector pass that begins the inner product of the residual r with z = M r.
 _PRECONDITIONED = Pass("cg_preconditioned", reads=("r", "z"), sums=(("rz", "times(conjugate(r), z)"),))
-#: The vector pass that begins CG's sums of q = A p, without preconditioner, if the product's kernel does not begin them.
-_SUMS_OF_PRODUCT = Pass("cg_sums", reads=("p", "q"), sums=(_PQ, ("qq", "of_real(square(q))")))
-#: The pass, over no vector, that ends the sum for the residual's norm, without preconditioner.
-_NORM = Pass("cg_norm", takes=("going",), totals=("rr",), tells=(("norm", "rr"), ("going", "going")))
+#: The vector pass that begins CG's sum for the curvature p^H A p, without preconditioner, and ends the residual's sum of squares.
+_CURVATURE = Pass(
+    "cg_curvature", reads=("p", "q", "r"), takes=("going",), totals=("rr",),
+    sums=(_PQ, ("qq", "of_real(square(q))"), ("rq", "times(conjugate(r), q)")),
+    keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
+)  # fmt: skip
 # CG's vectors no longer change once the residual of the iteration before is small enough.
 # CG's next direction uses a predicted norm of the residual, so the direction needs no separate pass; the norm is computed
-# afterwards. The prediction has the inner product of r = p - beta p_before and q; that of p_before = A^-1 q_before and q is the
-# one of q_before and p, which the step before computes.
+# afterwards.
 #: The vector pass of CG's step of x and r, and of the next direction, without a preconditioner.
 _STEP = Pass(
-    "cg_step", reads=("q",), updates=("x", "r", "p"), takes=("bound", "going", "beta"), totals=("rr", "qp", "pq", "qq"),
+    "cg_step", reads=("q",), updates=("x", "r", "p"), takes=("bound", "norm"), totals=("pq", "qq", "rq"),
     first=(
-        "const R size = real_part(rr);",
+        "const R size = real_part(norm);",
         "const bool active = size > real_part(bound);",
-        "const T alpha = quotient(rr, pq), rq = pq - times(beta, qp);",
+        "const T alpha = quotient(norm, pq);",
         "const R predicted = size - 2 * real_part(times(alpha, rq)) + square(alpha) * real_part(qq);",
-        "const R next_beta = fmax(predicted, (R)0) / size;",
+        "const R beta = fmax(predicted, (R)0) / size;",
     ),
-    lines=("x += times(alpha, p);", "if (active) r -= times(alpha, q);", "p = r + p * next_beta;"),
-    sums=(_RR, ("qp", "times(conjugate(q), p)")),
-    keeps=(("going", "of_real(active ? 1 : 0)"), ("beta", "of_real(next_beta)")),
-    tells=(("norm", "rr"), ("going", "going")), guarded=True, crosses=True,
+    lines=("x += times(alpha, p);", "if (active) r -= times(alpha, q);", "p = r + p * beta;"), sums=(_RR,),
+    keeps=(("going", "of_real(active ? 1 : 0)"),), guarded=True,
 )  # fmt: skip
-#: CG's step where the kernel of the product q = A p begins the sums of q.
-_STEP_BY_DOTS = dataclasses.replace(_STEP, name="cg_step_by_dots", totals=("rr", "qp"), dots=("pq", "qq"))
 #: The vector pass that begins CG's sum for the curvature p^H A p, with preconditioner M, and ends the residual's sum of squares.
 _CURVATURE_OF_M = Pass(
     "cg_curvature_m", reads=("p", "q"), takes=("going",), totals=("rr",), sums=(_PQ,),
@@ -90,16 +82,14 @@ _DIRECTION = Pass(
 #: The expression of OpenCL C for whether another iteration of CG follows in the same launch.
 _GOING = "real_part(scalar_going) > 0"
 #: The script (passes and products) of CG's iterations in one launch, without a preconditioner.
-_TOGETHER = Script("cg", (Product("A", "p", "q"), _SUMS_OF_PRODUCT, _STEP), _GOING, _NORM)
+_TOGETHER = Script("cg", (Product("A", "p", "q"), _CURVATURE, _STEP), _GOING, _CURVATURE)
 #: The script (passes and products) of CG's iterations in one launch, with a preconditioner M.
 _TOGETHER_M = Script(
     "cg_m", (Product("A", "p", "q"), _CURVATURE_OF_M, _RESIDUAL, Product("M", "r", "z"), _PRECONDITIONED, _DIRECTION), _GOING,
     _CURVATURE_OF_M,
 )  # fmt: skip
 declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
-declare_passes(
-    LAYOUT, _START, _PRECONDITIONED, _SUMS_OF_PRODUCT, _NORM, _STEP, _STEP_BY_DOTS, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION
-)  # fmt: skip
+declare_passes(LAYOUT, _START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION)
 
 # One-reduction CG's scalars `bound` and `norm` are squares of norms of residuals; `rho` is the inner product of r and z = M r.
 # One-reduction CG's scalars `alpha`, `rho` and `going` belong to the iteration under way, which counts if `going` is 1.
@@ -110,7 +100,7 @@ _LAYOUT_ONE_REDUCTION = Layout(
     told=("norm", "going"),
 )  # fmt: skip
 #: The vector pass that computes the residual of the first guess for CG with one reduction.
-_START_ONE_REDUCTION = dataclasses.replace(_START, name="one_reduction_start", sums=_START.sums[:2])
+_START_ONE_REDUCTION = dataclasses.replace(_START, name="one_reduction_start")
 
 
 def _declare_sums(name: str, z: str) -> Pass:
@@ -157,7 +147,7 @@ declare_passes(_LAYOUT_ONE_REDUCTION, _START_ONE_REDUCTION, _SUMS, _SUMS_OF_M, _
 def cg(system: System) -> int:
     """Solve a linear system by the conjugate gradient method, and return SciPy's info."""
     A, M, x = system.A, system.M, system.x
-    sweeps = system.sweeps(LAYOUT, 2)
+    sweeps = system.sweeps(LAYOUT)
     r, p, q = (sweeps.vector() for _ in range(3))
     z = r if M is None else sweeps.vector()
     inner = None if M is None else sweeps.bind(_PRECONDITIONED, r=r, z=z)
@@ -179,10 +169,12 @@ def cg(system: System) -> int:
     if system.group_matrices is not None:
         vectors = {"x": x, "r": r, "p": p, "q": q, "z": z}
         return iterate_together(system, system.group_matrices, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info)
-    if M is None or inner is None:
-        return iterate(system, sweeps, _without_preconditioner(system, sweeps, x, r, p, q, info))
-    curvature = [sweeps.bind(_CURVATURE_OF_M, 0, turn, p=p, q=q) for turn in (0, 1)]
-    residual, direction = sweeps.bind(_RESIDUAL, q=q, r=r), sweeps.bind(_DIRECTION, z=z, x=x, p=p)
+    if M is None:
+        curvature = [sweeps.bind(_CURVATURE, 0, turn, p=p, q=q, r=r) for turn in (0, 1)]
+        step = sweeps.bind(_STEP, q=q, x=x, r=r, p=p)
+    else:
+        curvature = [sweeps.bind(_CURVATURE_OF_M, 0, turn, p=p, q=q) for turn in (0, 1)]
+        residual, direction = sweeps.bind(_RESIDUAL, q=q, r=r), sweeps.bind(_DIRECTION, z=z, x=x, p=p)
 
     def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
         """Enqueue the product of A with CG's direction and the pass of the curvature, and return the event of that pass."""
@@ -192,50 +184,15 @@ def cg(system: System) -> int:
 
     def finish(_: int) -> None:
         """Enqueue CG's steps of x and of the residual, and the computation of the next direction."""
+        if M is None or inner is None:
+            step()
+            return
         residual()
         M(r, z)
         inner()
         direction()
 
     return iterate(system, sweeps, Iteration(begin, finish, info, early=1))
-
-
-def _without_preconditioner(
-    system: System,
-    sweeps: Sweeps,
-    x: cl_array.Array,
-    r: cl_array.Array,
-    p: cl_array.Array,
-    q: cl_array.Array,
-    info: Callable[..., int | None],
-) -> Iteration:
-    """Return the commands of CG's iterations without preconditioner: the product, its sums, and the step, from set to set."""
-    n_sums = system.A.count_sums() if hasattr(system.A, "count_sums") else 0
-    dots = allocate(sweeps.chain.queue, "sums of a product", 2 * n_sums, sweeps.dtype) if n_sums else None
-    sums = [sweeps.bind(_SUMS_OF_PRODUCT, part, p=p, q=q) for part in (0, 1)] if dots is None else []
-    norms = [[sweeps.bind(_NORM, part, turn) for turn in (0, 1)] for part in (0, 1)]
-    by = _STEP if dots is None else _STEP_BY_DOTS
-    steps = [[sweeps.bind(by, part, turn, dots, q=q, x=x, r=r, p=p) for turn in (0, 1)] for part in (0, 1)]
-
-    def begin(number: int, turn: int, goes_on: bool) -> cl.Event:
-        """Enqueue the product of A with CG's direction and, unless a callback is to see x before, the step; return its event."""
-        part = number % 2
-        if goes_on:
-            if dots is None:
-                system.A(p, q)
-                sums[part]()
-            else:
-                system.A(p, q, dots)  # type: ignore[call-arg] # which takes them, as it counts sums
-            if system.callback is None:
-                return steps[part][turn]()
-        return norms[part][turn]()
-
-    def finish(number: int) -> None:
-        """Enqueue CG's step, unless it was enqueued with the product."""
-        if system.callback is not None:
-            steps[number % 2][0]()
-
-    return Iteration(begin, finish, info, early=1)
 
 
 def _test_norm(system: System, bound: np.floating[Any]) -> Callable[[float, float], int | None]:

@@ -119,16 +119,8 @@ class Scaling:
         """Return a function for products with a scaled operator; its first call finds the scale, a power of two, and waits."""
         takes_alpha = getattr(apply, "takes_alpha", False)
 
-        def product(x: cl_array.Array, y: cl_array.Array, dots: cl_array.Array | None = None) -> None:
-            """Enqueue the scaled product y of the operator with x; ``dots`` takes partial sums of inner products of y."""
-            if dots is not None:
-                is_unknown = power.exponent is None
-                apply(x, y, power.alpha, dots)  # type: ignore[call-arg] # which this one takes
-                if is_unknown:
-                    self.find(power, x, y)
-                    if power.exponent:
-                        apply(x, y, power.alpha, dots)  # type: ignore[call-arg] # likewise
-                return
+        def product(x: cl_array.Array, y: cl_array.Array) -> None:
+            """Enqueue the scaled product y of the operator with x."""
             if takes_alpha and power.exponent is not None:
                 # Pass the factor alpha even if it is 1: without alpha another kernel multiplies, and may round differently.
                 apply(x, y, power.alpha)  # type: ignore[call-arg] # which this one takes
@@ -142,8 +134,6 @@ class Scaling:
             if power.exponent is None:
                 self.find(power, x, y)
 
-        if not shift and hasattr(apply, "count_sums"):
-            product.count_sums = apply.count_sums  # type: ignore[attr-defined]
         return product
 
     @property

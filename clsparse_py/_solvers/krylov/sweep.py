@@ -57,14 +57,12 @@ class Pass:
         Scalars that are read.
     totals : tuple of str
         Sums that an earlier pass began, and that are scalars here.
-    dots : tuple of str
-        Names of the two sums that a product y of x began, x^H y and y^H y, and that are scalars here; or none.
     first, lines : tuple of str
         Statements before the first entry, and for each entry.
     sums : tuple of (str, str)
-        Sums that are begun: name, and expression for an entry. None of ``totals``, unless the pass crosses.
+        Sums that are begun: name, and expression for an entry. None of ``totals``.
     keeps : tuple of (str, str)
-        Scalars that are written: name, and expression. None of ``takes``, unless the pass crosses.
+        Scalars that are written: name, and expression. None of ``takes``.
     tells : tuple of (str, str)
         Scalars that are written for the host.
     guarded : bool
@@ -73,8 +71,6 @@ class Pass:
         ``number`` in lines is the place of the entry.
     largest : bool
         Sums are the largest of numbers that are not negative, of complex ones part by part. None of ``totals``.
-    crosses : bool
-        Sums and scalars are written to the other one of two sets, as other work-groups still read those of this set.
     """
 
     name: str
@@ -83,7 +79,6 @@ class Pass:
     writes: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     totals: tuple[str, ...] = ()
-    dots: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     sums: tuple[tuple[str, str], ...] = ()
@@ -92,7 +87,6 @@ class Pass:
     guarded: bool = False
     numbered: bool = False
     largest: bool = False
-    crosses: bool = False
 
     @property
     def vectors(self) -> tuple[str, ...]:
@@ -218,14 +212,13 @@ class SharedPass(BoundPass):
     def __init__(self, sweeps: Sweeps, step: Pass, part: int, built: Built, arguments: Sequence[Any]) -> None:
         super().__init__(sweeps.chain.queue, (built, sweeps.groups, arguments))
         self._sweeps, self._part, self._ends_sums, self._begins = sweeps, part, bool(step.totals), {name for name, _ in step.sums}
-        self._crosses = step.crosses
 
     @override
     def __call__(self) -> cl.Event:
         """Add the sums that the pass needs up over all ranks, which waits; enqueue the pass, and return its event."""
         if self._ends_sums:
             self._sweeps.add_up(self._part)
-        self._sweeps.begun[self._part ^ self._crosses] |= self._begins
+        self._sweeps.begun[self._part] |= self._begins
         return super().__call__()
 
     @override
@@ -291,13 +284,10 @@ class Sweeps:
             submit("a copy", cl.enqueue_copy, self.chain.queue, target.base_data, source.base_data, byte_count=source.nbytes)
 
     @door()
-    def bind(
-        self, step: Pass, part: int = 0, turn: int = 0, dots: cl_array.Array | None = None, **vectors: cl_array.Array
-    ) -> BoundPass:
+    def bind(self, step: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> BoundPass:
         """Return a vector pass bound to its vectors, which are keyword arguments.
 
-        ``part`` numbers its set of scalars and sums; ``turn``, 0 or 1, numbers the copy of the host's scalars that it writes;
-        ``dots`` has the partial sums of the pass's inner products.
+        ``part`` numbers its set of scalars and sums; ``turn``, 0 or 1, numbers the copy of the host's scalars that it writes.
 
         Raises
         ------
@@ -306,11 +296,10 @@ class Sweeps:
         """
         device = plainly(self.chain.device) if are_plain() else self.chain.device
         built, record = self.chain.build(Sweep.legal(device, self.dtype.name, step, self.layout))
-        n = vectors[step.vectors[0]].size if step.vectors else 0
+        n = vectors[step.vectors[0]].size
         sizes = n, _round_up(-(-n // self.groups), record.work_group), part, self.told_at + turn * len(self.layout.told)
-        begun = () if dots is None else (dots.base_data, np.uint64(dots.size // 2))
         arrays = (self.scalars, self.sums, *(vectors[name] for name in step.vectors))
-        arguments = [*map(np.uint64, sizes), *begun, *(array.base_data for array in arrays)]
+        arguments = [*map(np.uint64, sizes), *(array.base_data for array in arrays)]
         if self._all_sum is None:
             return BoundPass(self.chain.queue, (built, self.groups, arguments))
         return SharedPass(self, step, part, built, arguments)
@@ -335,8 +324,8 @@ class Sweeps:
         submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
 
     def set(self, **values: Any) -> None:
-        """Enqueue setting a method's scalars on the device, in all sets: named scalars to their values, all others to 0."""
-        self.set_all(np.array([values.get(name, 0) for name in self.layout.scalars] * self.parts, self.dtype))
+        """Enqueue setting a method's scalars on the device, in the first set: named scalars to their values, all others to 0."""
+        self.set_all(np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype))
 
     def set_all(self, values: np.ndarray[Any, Any]) -> None:
         """Enqueue setting scalars of a method on the device, from the first set on, to values, which are copied."""

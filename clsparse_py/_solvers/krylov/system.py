@@ -86,9 +86,9 @@ class System:
     scaling: Any = None
     checked: np.ndarray[Any, Any] | None = None
 
-    def sweeps(self, layout: Layout, parts: int = 1) -> Sweeps:
-        """Return new sets of scalars and sums on the device, in a method's layout, for passes over the system's vectors."""
-        return Sweeps(self.chain, self.n, self.dtype, layout, parts, all_sum=self.all_sum)
+    def sweeps(self, layout: Layout) -> Sweeps:
+        """Return new scalars and sums on the device, in a method's layout, for passes over the system's vectors."""
+        return Sweeps(self.chain, self.n, self.dtype, layout, all_sum=self.all_sum)
 
     def begin(self, start: Pass, sweeps: Sweeps, *, q: cl_array.Array, **vectors: cl_array.Array) -> None:
         """Enqueue a vector pass that computes the residual of the first guess x from b and the product A x, stored in q."""

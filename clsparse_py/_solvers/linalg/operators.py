@@ -201,12 +201,11 @@ def _bind_array(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) ->
     rows = _ready_rows(A, dtype)
     plan = get_spmv_plan(rows)
 
-    def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None, dots: cl_array.Array | None = None) -> None:
-        """Enqueue ``y = alpha A x`` by the SpMV plan of A; ``dots`` takes partial sums of inner products of y."""
-        plan.execute(rows, x, y, alpha=alpha, queue=queue, dots=dots)
+    def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
+        """Enqueue ``y = alpha A x`` by the SpMV plan of A."""
+        plan.execute(rows, x, y, alpha=alpha, queue=queue)
 
     apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py._solvers.krylov.scaling`
-    apply.count_sums = lambda: plan.count_sums(rows, dtype)  # type: ignore[attr-defined] # likewise
     return apply
 
 

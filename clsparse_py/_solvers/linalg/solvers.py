@@ -57,7 +57,7 @@ def cg(
         How many iterations pass between two looks at the norm. The result does not depend on it, as the device stops by itself.
     one_reduction : bool
         True: all sums of an iteration are made at once, for a vector more. Where ranks share A, sums are waited for, and an
-        iteration with M waits once instead of three times; without M it waits once anyhow. Rounding is another one.
+        iteration waits once instead of twice, or three times with M. Rounding is another one.
 
     Returns
     -------

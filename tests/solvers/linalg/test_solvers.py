@@ -16,7 +16,7 @@ import scipy.sparse.csgraph
 import scipy.sparse.linalg as of_scipy
 from platforms import make_queue
 from pyopencl import array as cl_array
-from supposed import describe_as, suppose
+from supposed import suppose
 
 import clsparse_py
 from clsparse_py import BuildError, linalg, memory_info
@@ -528,56 +528,3 @@ def test_a_small_system_is_scaled_and_checked_in_the_launch_that_solves_it(
         assert info == 0
         assert len(launches) == wanted, launches
         np.testing.assert_allclose(host @ x.get() * scale, b, atol=1e-6)
-
-
-def test_an_iteration_of_cg_is_two_launches(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    n, launched = 6000, []
-    host = scipy.sparse.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1], format="csr")
-    b, enqueue = np.ones(n, np.float32), cl.enqueue_nd_range_kernel
-    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", lambda *arguments: launched.append(1) or enqueue(*arguments))
-    # On CPU devices three, as the product's kernel begins no inner products.
-    for kind, wanted in (("cpu", 3), *(() if "portable" in queue.device.platform.name.lower() else (("gpu", 2),))):  # quirk 4
-        with describe_as(type=kind):
-            A, counts = clsparse_py.csr_array(host.astype(np.float32), queue=queue), []
-            for maxiter in (1, 40, 50):  # the first solve makes the plan
-                launched.clear()
-                linalg.cg(A, b, rtol=0, maxiter=maxiter)
-                counts.append(len(launched))
-            assert counts[2] - counts[1] == 10 * wanted
-
-
-@pytest.mark.parametrize(("dtype", "shape"), [
-    ("float32", "grid"), ("complex64", "long row"), ("float64", "empty rows"), ("complex128", "grid"), ("float64", "long row"),
-])  # fmt: skip
-def test_cg_whose_products_begin_inner_products(queue: cl.CommandQueue, dtype: str, shape: str) -> None:
-    if not describe(queue.device).fp64:
-        pytest.skip("no double precision")
-    host, b = system(dtype, 75)  # too large for one work-group
-    if shape == "long row":  # cut among work-groups
-        row = np.zeros(host.shape[0], dtype)
-        row[1:] = 1e-3
-        corner = scipy.sparse.csr_array(np.atleast_2d(row))
-        column = scipy.sparse.vstack([corner, scipy.sparse.csr_array((host.shape[0] - 1, host.shape[0]), dtype=dtype)]).tocsr()
-        host = scipy.sparse.csr_array(host + column + column.conj().T).astype(dtype)
-    elif shape == "empty rows":
-        keep = scipy.sparse.diags_array((np.arange(b.size) % 3 > 0).astype(dtype)).tocsr()
-        host, b = scipy.sparse.csr_array(keep @ host @ keep), keep @ b
-        host.eliminate_zeros()
-    unordered = make_queue(queue, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
-    rtol = 1e-5 if dtype in ("float32", "complex64") else 1e-10
-    kind = "cpu" if "portable" in queue.device.platform.name.lower() else "gpu"  # quirk 4
-    with describe_as(type=kind):
-        for of in (queue, unordered):
-            A = clsparse_py.csr_array(host, queue=of)
-            M = linalg.jacobi(A) if shape == "grid" else None
-            for options in ({}, {"x0": b * 0.5}, {"M": M}, {"callback": lambda _: None}):
-                x, info = linalg.cg(A, b, rtol=rtol, **options)
-                assert info == 0
-                np.testing.assert_allclose(np.linalg.norm(host @ x - b), 0, atol=3 * rtol * np.linalg.norm(b))
-            x, info = linalg.cg(A, np.zeros_like(b), x0=b)
-            assert info == 0
-            assert not x.any()
-            scale = b.real.dtype.type(1e12)  # scaled by a power of two
-            x, info = linalg.cg(clsparse_py.csr_array(host * scale, queue=of), b * scale, rtol=rtol)
-            assert info == 0
-            np.testing.assert_allclose(np.linalg.norm(host @ x - b), 0, atol=3 * rtol * np.linalg.norm(b))
