@@ -107,6 +107,13 @@ def run(*command: str, cwd: Path, path: Path | None = None) -> str:
     return done.stdout
 
 
+def build(kind: str, folder: Path, source: Path) -> None:
+    """Build a distribution of a kind ("sdist", "wheel", "editable") of a source folder, in another folder."""
+    for package in ("hatchling", "trove_classifiers"):
+        pytest.importorskip(package)
+    run("-c", f"from hatchling import build; build.build_{kind}({str(folder)!r})", cwd=source)
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what the repository holds, but for results of benchmarks."""
@@ -124,7 +131,7 @@ def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     source = tmp_path_factory.mktemp("source") / "checkout"
     shutil.copytree(checkout, source)
     for kind in ("sdist", "wheel"):
-        run("-c", f"from hatchling import build; build.build_{kind}({str(folder)!r})", cwd=source)
+        build(kind, folder, source)
     return folder
 
 
@@ -141,7 +148,7 @@ def test_links_of_the_readme_start_with_the_configured_address(checkout: Path, t
     settings = (source / "pyproject.toml").read_text("utf-8")
     assert settings.count('\naddress = ""\n') == 1
     (source / "pyproject.toml").write_text(settings.replace('\naddress = ""\n', f'\naddress = "{address}"\n'), "utf-8")
-    run("-c", f"from hatchling import build; build.build_wheel({str(tmp_path)!r})", cwd=source)
+    build("wheel", tmp_path, source)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
@@ -191,7 +198,7 @@ def test_a_wheel_holds_the_package_alone(distributions: Path, checkout: Path, tm
 
 def test_an_editable_install_has_types(checkout: Path, tmp_path: Path) -> None:
     """It is a folder on the path: type checkers do not follow hooks of the import system."""
-    run("-c", f"from hatchling import build; build.build_editable({str(tmp_path)!r})", cwd=checkout)
+    build("editable", tmp_path, checkout)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
         (link,) = (name for name in packed.namelist() if name.endswith(".pth"))

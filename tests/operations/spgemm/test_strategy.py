@@ -31,6 +31,8 @@ from clsparse_py._tuner.spgemm_tunable import SpgemmTunable
 TUNABLE = SpgemmTunable()
 TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 DecidedBy = Callable[[Device, dict[str, Any]], None]
+#: A profile's answer that leaves rows in the bins of the strategy.
+AS_GIVEN = {"bin": {"take": "given"}}
 
 
 def make_device(kind: str) -> Device:
@@ -120,7 +122,7 @@ def test_features_are_what_is_known_before() -> None:
 def test_a_profile_decides(
     queue: cl.CommandQueue, real: np.dtype[Any], decided_by: DecidedBy, label: str, methods: set[str]
 ) -> None:
-    decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": {"take": label, "note": "as measured"}}}})
+    decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": {"take": label, "note": "as measured"}, **AS_GIVEN}}})
     rng = np.random.default_rng(5)
     # Neither very uneven nor dense: both have bins that come after strategies. Tables in 48 KB of local memory, which GPUs have,
     # hold rows of 4096 products.
@@ -168,7 +170,7 @@ def test_bins_are_measured(queue: cl.CommandQueue, real: np.dtype[Any]) -> None:
 
 def test_features_decide(queue: cl.CommandQueue, real: np.dtype[Any], decided_by: DecidedBy) -> None:
     split = {"feature": "mean", "at_most": 20, "then": {"take": "hash esc"}, "else": {"take": "esc"}}
-    decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": split}}})
+    decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": split, **AS_GIVEN}}})
     rng = np.random.default_rng(6)
     B = random_matrix((300, 20_000), 20, rng, real)
     for lengths, method in (([18] * 200, "hash"), ([30] * 100, "esc")):
