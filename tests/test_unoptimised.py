@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import pyopencl as cl
 import pytest
 from platforms import PLATFORMS
-from unoptimised import MOST, Choices, install
+from unoptimised import MOST, Choices
 
-from clsparse_py._build import programs
 from clsparse_py._command.catalogue import catalogue
 from clsparse_py._device.device import describe
 from clsparse_py._matrix.product import ProductKernel
@@ -52,20 +49,6 @@ def test_few_of_a_template_are_optimised() -> None:
     results = [choices.has_new(entry) for entry in records]
     assert results == [True] * MOST + [False] * (len(names) - MOST)
     assert [choices.has_new(entry) for entry in records] == results
-
-
-def test_loops_over_parts_are_optimised(record: ProductKernel, monkeypatch: pytest.MonkeyPatch) -> None:
-    built: list[tuple[str, ...]] = []
-    monkeypatch.setattr(programs, "_build_kernel", lambda *of: built.append(of[2].options))
-    install()
-    nothing: Any = None
-    device = next(iter(PLATFORMS.values()))
-    if not device.type & cl.device_type.CPU:
-        pytest.skip("its compiler optimises all kernels")
-    same: Any = replace(record, work_group=record.work_group // 2)
-    for each in (record, same, replace(same, dots=True)):
-        programs._build_kernel(nothing, device, each, "")
-    assert ["-cl-opt-disable" in options for options in built] == [False, True, False]
 
 
 def test_templates_are_apart(record: ProductKernel) -> None:

@@ -63,9 +63,7 @@ def install() -> None:
         gains = device.type & cl.device_type.CPU
         # Unoptimised, fewer lanes than the compiler takes by itself do not exchange values: four gave wrong products.
         narrow = 1 < parameters.lane_width < describe(device).portability.lane_width
-        # Unoptimised, PoCL's loops over parts that hold barriers leave products out: quirk 4.
-        looped = getattr(parameters, "dots", False)
-        if not gains or narrow or looped or choices.has_new(parameters):
+        if not gains or narrow or choices.has_new(parameters):
             return build(context, device, parameters, source)
         unoptimised: Any = SimpleNamespace(name=parameters.name, options=(*parameters.options, "-cl-opt-disable"))
         return build(context, device, unoptimised, source)
