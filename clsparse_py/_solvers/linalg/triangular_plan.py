@@ -127,7 +127,7 @@ class TriangularPlan(SetOnce):
         why = {
             "serial": "one work-item solves row by row",
             "sync-free": "work-items solve each row as soon as the unknowns that it needs are known",
-            "levels": "needs the level sets, which other methods do not look for",
+            "levels": "needs launches or barriers between level sets",
         }
         if levels is not None and solver.method == "levels":
             widest, launches = max((widest for *_, widest in levels.launches), default=0), len(levels.launches)
