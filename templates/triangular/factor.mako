@@ -1,12 +1,13 @@
 <%doc>
 The incomplete factors of a matrix, in its own pattern. ILU: L, whose diagonal is 1, below the diagonal, and U on and above it.
 IC: L alone, from the lower triangle of a Hermitian matrix. Schedules: "rows" and "levels" eliminate exactly, a row after the rows
-that it needs; "sweep" computes each entry from the entries of the sweep before, so that all are computed at the same time.
+that it needs; "sweep" computes each entry from the entries of the sweep before, so that all are computed at the same time;
+"guess" makes the entries before the first sweep: those of the matrix, scaled by its diagonal.
 
 Source        Saad, "Iterative Methods for Sparse Linear Systems", 10.3: elimination; Chow and Patel, "Fine-grained parallel
               incomplete LU factorization": sweeps
 Index space   "rows": one work-item; "levels": of several levels one work-group, of one level any number, work-items stride over
-              its rows; "sweep": a work-item to a row, striding
+              its rows; "guess", "sweep": work-items that stride over the rows, or take adjacent ones: `spread` says which
 Inputs        indptr, indices: of n rows, canonical; values: of the matrix; "levels": order: rows by level; starts: where each
               level begins in it, with the end; levels first up to last - 1; "sweep": before: of the factors
 Output        factors: all rows, or those of the levels; "sweep": after: of the factors
@@ -14,7 +15,7 @@ Local memory  none
 Result        deterministic: "rows" and "levels" agree to rounding, as compilers may vectorise sums
 </%doc>
 <%
-    known, result = ("before", "after") if schedule == "sweep" else ("factors", "factors")
+    known, result = {"sweep": ("before", "after"), "guess": ("values", "factors")}.get(schedule, ("factors", "factors"))
 %>\
 #if ${1 if not hermitian else 0}
 T entry_at(global const I *restrict indices, global const T *values, I begin, I end, const I column)
@@ -37,7 +38,10 @@ T entry_at(global const I *restrict indices, global const T *values, I begin, I 
             for (I k = begin; k < end; ++k) {
                 const I column = indices[k];
                 T sum = values[k];
-% if hermitian:
+% if hermitian and schedule == "guess":
+                const T root = of_real(sqrt(magnitude(values[indptr[column + 1] - 1])));
+                factors[k] = column == row ? root : quotient(sum, root);
+% elif hermitian:
                 I at = indptr[column];
                 const I last_of_column = indptr[column + 1];
                 for (I m = begin; m < k; ++m) {
@@ -50,10 +54,12 @@ T entry_at(global const I *restrict indices, global const T *values, I begin, I 
                 // The diagonal entry is the last entry of a row of the lower triangle.
                 ${result}[k] = column == row ? of_real(sqrt(real_part(sum))) : quotient(sum, ${known}[last_of_column - 1]);
 % else:
+%     if schedule != "guess":
                 for (I m = begin; m < end && indices[m] < min(row, column); ++m) {
                     const I inner = indices[m];
                     sum -= times(${known}[m], entry_at(indices, ${known}, indptr[inner], indptr[inner + 1], column));
                 }
+%     endif
                 const bool is_lower = column < row;
                 ${result}[k] =
                     is_lower ? quotient(sum, entry_at(indices, ${known}, indptr[column], indptr[column + 1], column)) : sum;
@@ -65,7 +71,7 @@ void ${name}(
 % if schedule == "levels":
     const uint first, const uint last, global const int *restrict starts, global const int *restrict order,
 % else:
-    const I n,
+    const ulong n, const ulong stride, const ulong step, const ulong span,
 % endif
     global const I *restrict indptr, global const I *restrict indices, global const T *restrict values,
 % if schedule == "sweep":
@@ -93,8 +99,9 @@ ${factor_row()}\
 %     endif
     }
 % else:
-    for (ulong item = get_global_id(0); item < (ulong)n; item += get_global_size(0)) {
-        const I row = (I)item;
+    const ulong first_row = get_global_id(0) * stride, last_row = min(n, first_row + span);
+    for (ulong place = first_row; place < last_row; place += step) {
+        const I row = (I)place;
 ${factor_row()}\
     }
 % endif

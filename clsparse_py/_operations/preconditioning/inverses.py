@@ -1,17 +1,36 @@
-"""Incomplete sparse approximate inverses of triangular matrices."""
+"""Incomplete sparse approximate inverses, and the diagonals that they divide by."""
 
 from __future__ import annotations
 
+import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import work_group_of
-from clsparse_py._operations.preconditioning.kernels import InvertTriangle
+from clsparse_py._operations.preconditioning.kernels import CheckDiagonal, InvertTriangle
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 
-__all__ = ["invert_triangle"]
+__all__ = ["has_regular_diagonal", "invert_triangle"]
+
+
+def has_regular_diagonal(A: Matrix) -> bool:
+    """Return whether the diagonal of a canonical square matrix has no zero, and no value that is not finite; waits.
+
+    False also if the magnitude of a complex value overflows.
+
+    Raises
+    ------
+    BuildError
+        The kernel is refused.
+    """
+    chain = Chain(A.queue, *A.parts)
+    built, _ = chain.build(CheckDiagonal(work_group_of(chain.device), name_of(A.indptr.dtype), A.dtype.name))
+    wrong = chain.scratch(1, np.int32)
+    chain.fill(wrong, 0, 1)
+    chain.launch_spread(built, A.shape[0], A.indptr, A.indices, A.data, wrong)
+    return not chain.read(wrong, 1)[0]
 
 
 def invert_triangle(T: Matrix, *, upper: bool, unit: bool) -> cl_array.Array:

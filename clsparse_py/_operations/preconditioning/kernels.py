@@ -1,4 +1,4 @@
-"""Records of the kernels for preconditioners: colours of rows, relaxation by colours, inverses of triangular matrices."""
+"""Records of the kernels for preconditioners: colours of rows, relaxation by colours, approximate inverses, diagonals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfNumbers, OfStructure
 
-__all__ = ["Colour", "InvertTriangle", "Relax"]
+__all__ = ["CheckDiagonal", "Colour", "InvertTriangle", "Relax"]
 
 
 @kernel
@@ -25,6 +25,14 @@ class Relax(OfNumbers):
     """Parameters of ``templates/preconditioning/relax.mako``."""
 
     template = "preconditioning/relax"
+
+
+@kernel
+@dataclass(frozen=True)
+class CheckDiagonal(OfNumbers):
+    """Parameters of ``templates/preconditioning/check_diagonal.mako``."""
+
+    template = "preconditioning/check_diagonal"
 
 
 @kernel

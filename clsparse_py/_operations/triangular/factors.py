@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
@@ -37,7 +38,7 @@ def eliminate(queue: cl.CommandQueue, A: Matrix, *, hermitian: bool, method: str
         The kernel is refused.
     """
     chain, index = Chain(queue, A.data, A.indices, A.indptr), A.indptr.dtype
-    factors = allocate(queue, "factors", A.data.size, A.dtype)
+    factors = allocate(queue, "factors", A.nnz, A.dtype)
     operands = A.indptr, A.indices, A.data, factors
     fields = name_of(index), A.dtype.name, hermitian
     if not A.shape[0]:
@@ -46,7 +47,8 @@ def eliminate(queue: cl.CommandQueue, A: Matrix, *, hermitian: bool, method: str
         method = choose_method(queue, A.structure)
     if method == "serial":
         built, _ = chain.build(Factor(1, *fields, "rows"))
-        chain.launch(built, 1, index.type(A.shape[0]), *operands)
+        n = np.uint64(A.shape[0])
+        chain.launch(built, 1, n, n, np.uint64(1), n, *operands)
     else:
         # A row of the factors needs the rows that a lower triangular system with A's pattern needs.
         levels = get_level_sets(A.structure, upper=False)
@@ -57,8 +59,10 @@ def eliminate(queue: cl.CommandQueue, A: Matrix, *, hermitian: bool, method: str
     return factors
 
 
-def sweep_factors(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, sweeps: int, *, hermitian: bool) -> cl_array.Array:
+def sweep_factors(queue: cl.CommandQueue, A: Matrix, sweeps: int, *, hermitian: bool) -> cl_array.Array:
     """Return the values of incomplete factors (ILU or IC), in A's pattern, after ``sweeps`` fixed-point sweeps over all entries.
+
+    The first sweep starts from A's entries, scaled by A's diagonal.
 
     Parameters
     ----------
@@ -66,8 +70,6 @@ def sweep_factors(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, swee
         In order.
     A : Matrix
         Canonical, with a diagonal without zeros; if ``hermitian``, the lower triangle of the matrix.
-    start : pyopencl.array.Array
-        First guesses of the values, which are overwritten; of A's dtype.
     sweeps : int
         Number of sweeps over the entries.
     hermitian : bool
@@ -78,13 +80,14 @@ def sweep_factors(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, swee
     BuildError
         The kernel is refused.
     """
-    chain, n = Chain(queue, A.data, A.indices, A.indptr, start), A.shape[0]
-    index = A.indptr.dtype
-    built, record = chain.build(Factor(work_group_of(chain.device), name_of(index), A.dtype.name, hermitian, "sweep"))
-    groups = min(-(-n // record.work_group), chain.device.compute_units * _MAX_GROUPS)
-    current, following = start, allocate(queue, "factors", start.size, start.dtype)
+    chain = Chain(queue, A.data, A.indices, A.indptr)
+    fields = work_group_of(chain.device), name_of(A.indptr.dtype), A.dtype.name, hermitian
+    guess, sweep = (chain.build(Factor(*fields, schedule))[0] for schedule in ("guess", "sweep"))
+    before, after = (allocate(queue, "factors", A.nnz, A.dtype) for _ in range(2))
+    operands = A.indptr, A.indices, A.data
+    chain.launch_spread(guess, A.shape[0], *operands, after)
     for _ in range(sweeps):
-        chain.launch(built, groups, index.type(n), A.indptr, A.indices, A.data, current, following)
-        current, following = following, current
-    chain.finish(current)
-    return current
+        before, after = after, before
+        chain.launch_spread(sweep, A.shape[0], *operands, before, after)
+    chain.finish(after)
+    return after

@@ -168,13 +168,16 @@ class Factor(OfNumbers):
     hermitian : bool
         True: the factor of IC; False: the factors of ILU.
     schedule : str
-        "rows" or "levels": exact elimination, row by row or level by level; "sweep": all entries at once.
+        "rows" or "levels": exact elimination, row by row or level by level; "sweep": all entries at once, from those of the sweep
+        before or, at first, of "guess".
     """
 
     template = "triangular/factor"
     variants: ClassVar[Variants] = {
         "": {"hermitian": False, "schedule": "sweep"},
         "hermitian": {"hermitian": True, "schedule": "sweep"},
+        "guess": {"hermitian": False, "schedule": "guess"},
+        "guess_hermitian": {"hermitian": True, "schedule": "guess"},
         "levels": {"hermitian": False, "schedule": "levels"},
         "rows": {"hermitian": True, "schedule": "rows", "work_group": 1},
     }

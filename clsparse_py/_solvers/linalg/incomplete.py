@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import require_name, runs_on_host
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.preconditioning import Colouring, colour_rows, invert_triangle
+from clsparse_py._operations.preconditioning import Colouring, colour_rows, has_regular_diagonal, invert_triangle
 from clsparse_py._operations.triangular import RightSide, eliminate, get_solver, sweep_factors
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
@@ -64,6 +64,11 @@ def _invert(triangle: Any, *, upper: bool, unit: bool) -> Any:
     return triangle.with_values(invert_triangle(triangle, upper=upper, unit=unit))
 
 
+def _transpose_conjugate(A: Any) -> Any:
+    """Return the conjugate transposed of a CSR array, in CSR form."""
+    return A.conj(copy=False).T.tocsr()
+
+
 class _Factors(DeviceOperator):
     """Solutions with two triangular factors, one after the other, or products with their approximate inverses.
 
@@ -75,16 +80,15 @@ class _Factors(DeviceOperator):
         Approximate inverses of the two factors, if those take the place of solutions.
     """
 
-    def __init__(self, first: _Factor, second: _Factor, colouring: Colouring | None, inverses: tuple[Any, ...]) -> None:
-        matrix = first.matrix
+    def __init__(self, matrix: Any, *, hermitian: bool, colouring: Colouring | None, inverses: tuple[Any, ...]) -> None:
         super().__init__(matrix.dtype, matrix.shape, matrix.queue)
-        self._factors, self._colouring, self.inverses = (first, second), colouring, inverses
+        self._matrix, self._hermitian, self._colouring, self.inverses = matrix, hermitian, colouring, inverses
         self.permutation = None if colouring is None else colouring.order
 
-    @property
+    @functools.cached_property
     def factors(self) -> tuple[Any, ...]:
         """The sparse arrays of the device that hold the incomplete factors; a single array holds both factors of ILU(0)."""
-        return tuple({id(factor.matrix): factor.matrix for factor in self._factors}.values())
+        return (self._matrix, _transpose_conjugate(self._matrix)) if self._hermitian else (self._matrix,)
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
@@ -95,7 +99,9 @@ class _Factors(DeviceOperator):
             first, second = (bind_operator(cast_to(inverse, dtype), queue, dtype) for inverse in self.inverses)
         else:
             method = _get_method(self._colouring)
-            first, second = (factor.bind_solution(queue, dtype, method) for factor in self._factors)
+            lower = _Factor(self.factors[0], upper=False, unit=not self._hermitian)
+            upper = _Factor(self.factors[-1], upper=True, unit=False)
+            first, second = (factor.bind_solution(queue, dtype, method) for factor in (lower, upper))
         between = allocate(queue, "a vector", self.shape[0], dtype)
         if self._colouring is None:
 
@@ -143,16 +149,22 @@ class _Inverse(DeviceOperator):
     @override
     def _adjoint(self) -> _Inverse:
         """Return the conjugate transposed of the approximate inverse, as an operator."""
-        return _Inverse(self.matrix.conj().T.tocsr())
+        return _Inverse(_transpose_conjugate(self.matrix))
 
 
-def _copy_canonical(A: Any) -> Any:
-    """Return a copy of a square matrix, checked to have no 0 on its diagonal, as a canonical floating CSR array of the device."""
-    rows = place_square(A).tocsr(copy=True)
+def _place_canonical(A: Any) -> Any:
+    """Return a square matrix as a canonical floating CSR array of the device, checked to have no 0 on its diagonal.
+
+    It may be A itself.
+    """
+    rows = place_square(A).tocsr()
     if rows.dtype.char not in "fdFD":
         rows = rows.astype(np.float64)
-    rows.sum_duplicates()
-    nonzero_diagonal(rows)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if not has_regular_diagonal(rows):
+        nonzero_diagonal(rows)
     return rows
 
 
@@ -204,28 +216,16 @@ def ilu0(A: Any, sweeps: int | None = None, *, ordering: _Ordering = "natural", 
     0
     """
     _check_options(ordering, solve)
-    rows, colouring = _copy_canonical(A), None
+    rows, colouring = _place_canonical(A), None
     if ordering == "multicolour":
         colouring = colour_matrix(rows)
         rows = _permute(rows, colouring)
-    factors = rows.copy()
-
-    def guess() -> Any:
-        """Return A's entries, those below the diagonal divided by the diagonal entry of their column, as in elimination."""
-        entries = rows.tocoo()
-        columns, values = entries.coords[1].get(), rows.data.get()
-        below = columns < entries.coords[0].get()
-        values[below] /= rows.diagonal()[columns[below]]
-        return values
-
-    factors.data = _compute_factors(rows, guess, sweeps, colouring, hermitian=False)
-    _require_diagonal(factors.diagonal())
-    first, second = _Factor(factors, upper=False, unit=True), _Factor(factors, upper=True, unit=False)
+    factors = _factorise(rows, sweeps, colouring, hermitian=False)
     inverses: tuple[Any, ...] = ()
     if solve == "isai":
         lower, upper = tril(factors, format="csr"), triu(factors, format="csr")
         inverses = _invert(lower, upper=False, unit=True), _invert(upper, upper=True, unit=False)
-    return _Factors(first, second, colouring, inverses)
+    return _Factors(factors, hermitian=False, colouring=colouring, inverses=inverses)
 
 
 @door()
@@ -259,31 +259,19 @@ def ic0(A: Any, sweeps: int | None = None, *, ordering: _Ordering = "natural", s
     0
     """
     _check_options(ordering, solve)
-    rows, colouring = _copy_canonical(A), None
+    rows, colouring = _place_canonical(A), None
     lower = tril(rows, format="csr")
     if ordering == "multicolour":
-        rows = lower + tril(rows, -1, format="csr").conj().T.tocsr()
+        rows = lower + _transpose_conjugate(tril(rows, -1, format="csr"))
         colouring = colour_rows(rows.structure)
-        rows = _permute(rows, colouring)
-        lower = tril(rows, format="csr")
-
-    def guess() -> Any:
-        """Return the entries of A's lower triangle, divided by the square root of the diagonal entry of their column."""
-        root = np.sqrt(np.abs(rows.diagonal()))
-        values = lower.data.get() / root[lower.indices.get()]
-        values[lower.indptr.get()[1:] - 1] = root
-        return values
-
-    factor = lower.copy()
-    factor.data = _compute_factors(lower, guess, sweeps, colouring, hermitian=True)
-    _require_diagonal(factor.diagonal())
-    first, second = _Factor(factor, upper=False, unit=False), _Factor(factor.conj().T.tocsr(), upper=True, unit=False)
+        lower = tril(_permute(rows, colouring), format="csr")
+    factor = _factorise(lower, sweeps, colouring, hermitian=True)
     inverses: tuple[Any, ...] = ()
     if solve == "isai":
         # The inverse of L^H is L's, conjugate transposed: the preconditioner stays Hermitian.
         inverse = _invert(factor, upper=False, unit=False)
-        inverses = inverse, inverse.conj().T.tocsr()
-    return _Factors(first, second, colouring, inverses)
+        inverses = inverse, _transpose_conjugate(inverse)
+    return _Factors(factor, hermitian=True, colouring=colouring, inverses=inverses)
 
 
 def _check_options(ordering: str, solve: str) -> None:
@@ -292,22 +280,25 @@ def _check_options(ordering: str, solve: str) -> None:
     require_name("solve", solve, ("exact", "isai"))
 
 
-def _compute_factors(
-    rows: Any, guess: Callable[[], Any], sweeps: int | None, colouring: Colouring | None, *, hermitian: bool
-) -> Any:
-    """Return the values of incomplete factors of a matrix: exact if ``sweeps`` is None, else after so many sweeps."""
-    queue = rows.queue
+def _factorise(rows: Any, sweeps: int | None, colouring: Colouring | None, *, hermitian: bool) -> Any:
+    """Return the incomplete factors of a matrix, in its structure: exact if ``sweeps`` is None, else after so many sweeps.
+
+    Raises
+    ------
+    ValueError
+        The diagonal of the factors has a zero or a value that is not finite: they have no inverse.
+    """
     if sweeps is None:
-        return eliminate(queue, rows, hermitian=hermitian, method=_get_method(colouring))
-    count = check_positive("sweeps", sweeps)
-    return sweep_factors(queue, rows, cl_array.to_device(queue, guess().astype(rows.dtype)), count, hermitian=hermitian)
-
-
-def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
-    """Raise a ValueError if the diagonal of an incomplete factor has a zero or a value that is not finite: it has no inverse."""
-    wrong = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
-    if wrong.size:
-        raise ValueError(f"A: has no such factors: their diagonal in row {wrong[0]} is {diagonal[wrong[0]]}")
+        values = eliminate(rows.queue, rows, hermitian=hermitian, method=_get_method(colouring))
+    else:
+        values = sweep_factors(rows.queue, rows, check_positive("sweeps", sweeps), hermitian=hermitian)
+    factors = rows.with_values(values)
+    if not has_regular_diagonal(factors):
+        diagonal = factors.diagonal()
+        wrong = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
+        if wrong.size:
+            raise ValueError(f"A: has no such factors: their diagonal in row {wrong[0]} is {diagonal[wrong[0]]}")
+    return factors
 
 
 @runs_on_host("linalg.isai")
@@ -345,7 +336,7 @@ def isai(A: Any) -> DeviceOperator:
     >>> info
     0
     """
-    rows = _copy_canonical(A)
+    rows = _place_canonical(A)
     host = on_host(rows)
     n, lengths = host.shape[0], np.diff(host.indptr)
     keys = np.repeat(np.arange(n, dtype=np.int64), lengths) * n + host.indices

@@ -14,6 +14,7 @@ import scipy.sparse.linalg as of_scipy
 import clsparse_py
 from clsparse_py import linalg
 from clsparse_py._device.device import describe
+from clsparse_py._operations.preconditioning import has_regular_diagonal
 from clsparse_py._operations.triangular import level_sets
 from clsparse_py._operations.triangular.choose import Thresholds
 from tests.supposed import suppose
@@ -125,3 +126,47 @@ def test_matrices_without_such_parts(wide: cl.CommandQueue) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             getattr(linalg, name)(of, **options)
+
+
+def test_set_ups_read_a_few_numbers_alone(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    A, copy = clsparse_py.csr_array(grid(80).astype(np.float32), queue=queue), cl.enqueue_copy
+    read: list[int] = []
+
+    def noted(on: cl.CommandQueue, to: Any, *operands: Any, **options: Any) -> cl.Event:
+        if isinstance(to, np.ndarray):
+            read.append(to.nbytes)
+        return copy(on, to, *operands, **options)
+
+    monkeypatch.setattr(cl, "enqueue_copy", noted)
+    for name in ("ic0", "ilu0"):
+        read.clear()
+        getattr(linalg, name)(A.copy(), 2, solve="isai")
+        assert 0 < len(read) <= 5
+        assert max(read) <= 64
+
+
+def test_factors_share_the_pattern_of_a_canonical_matrix(queue: cl.CommandQueue) -> None:
+    A = clsparse_py.csr_array(grid(6).astype(np.float32), queue=queue)
+    M, before = linalg.ilu0(A), A.data.get()
+    assert M.factors[0].structure is A.structure
+    np.testing.assert_array_equal(A.data.get(), before)
+    product = M @ np.ones(36, np.float32)
+    A.data = A.data * 2
+    np.testing.assert_array_equal(M @ np.ones(36, np.float32), product)
+
+
+def test_diagonals_by_which_nothing_is_divided(queue: cl.CommandQueue) -> None:
+    for dtype, index in itertools.product((np.float32, np.complex64), (np.int32, np.int64)):
+        for values, is_regular in (([2, 1j, 3], True), ([2, 0, 3], False), ([np.inf, 1, 1], False), ([1, 1, np.nan], False)):
+            diagonal = np.array(values).astype(dtype) if dtype is np.complex64 else np.abs(values).astype(dtype)
+            host = scipy.sparse.csr_array(scipy.sparse.tril(np.ones((3, 3), dtype), -1)) + scipy.sparse.diags_array(diagonal)
+            parts = host.data, host.indices.astype(index), host.indptr.astype(index)
+            A = clsparse_py.csr_array(parts, shape=(3, 3), queue=queue)
+            A.sum_duplicates()
+            assert has_regular_diagonal(A) is is_regular
+    hollow = clsparse_py.csr_array(np.array([[1, 1], [1, 0]], np.float32), queue=queue)
+    assert not has_regular_diagonal(hollow)
+    assert has_regular_diagonal(clsparse_py.csr_array((0, 0), dtype=np.float32, queue=queue))
+    # The value is finite, and its magnitude overflows.
+    vast = np.full((1, 1), 3e38 + 3e38j, np.complex64)
+    assert linalg.ilu0(clsparse_py.csr_array(vast, queue=queue)).factors[0].nnz == 1
