@@ -8,7 +8,8 @@ task begins. Then the last work-group to end goes through all tasks anew, which 
 Source        Liu, Li, Hogg, Duff and Vinter, "A synchronization-free algorithm for parallel sparse triangular solves"; Anderson
               and Saad, "Solving sparse triangular linear systems on parallel computers": levels; Smith, Levien and Owens,
               "Decoupled fallback": bounded waiting
-Index space   n_groups work-groups that share the tasks; 2^shift neighbouring work-items share a row
+Index space   n_groups work-groups that share the tasks; 2^column_shift neighbouring work-items are a team, which solves a row for
+              as many adjacent columns; 2^shift neighbouring teams share a row
 Inputs        tasks: pairs (first place, shift), n_tasks of them and the pair (n, 0); order: the row at each place; indptr: of n
               rows; places: of each entry, the place of the row that its column names; values. indices: without
               `diagonal_at_end` (see triangular/solve): entries beyond the diagonal are passed over. b: its entry (i, j) at
@@ -78,7 +79,8 @@ Result        deterministic: a work-item subtracts its entries of a row in their
 </%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const uint n_tasks, const uint width, const ulong columns, const ulong first_column, const uint max_polls, const int n_groups,
+    const uint n_tasks, const uint width, const uint column_shift, const ulong columns, const ulong first_column,
+    const uint max_polls, const int n_groups,
     global const int2 *restrict tasks, global const int *restrict order, global const I *restrict indptr,
 % if not diagonal_at_end:
     global const I *restrict indices,
@@ -87,7 +89,9 @@ void ${name}(
     const long b_row, const long b_column, global T *x, volatile global int *state)
 {
     const int me = get_local_id(0);
-    const uint n_tickets = n_tasks * width;
+    const int team = me >> column_shift;
+    // Blocks of adjacent columns: a ticket is a task for a block.
+    const uint n_blocks = (width - 1 >> column_shift) + 1, n_tickets = n_tasks * n_blocks;
     volatile global ${word} *known = (volatile global ${word} *)(state + N_STATES);
 % if is_alone:
     int gave_up = 0;
@@ -125,11 +129,12 @@ void ${name}(
             finishes = true;
             ticket = 0;
         }
-        const uint task = ticket / width, column_here = ticket - task * width;
+        const uint task = ticket / n_blocks, block = ticket - task * n_blocks;
+        const uint column_here = (block << column_shift) + (me & (1 << column_shift) - 1);
         const ulong column_of_x = first_column + column_here;
         const int2 here = tasks[task];
-        const int lanes = 1 << here.y, lane = me & (lanes - 1), place = here.x + (me >> here.y);
-        const bool has_row = place < tasks[task + 1].x;
+        const int lanes = 1 << here.y, lane = team & (lanes - 1), place = here.x + (team >> here.y);
+        const bool has_row = place < tasks[task + 1].x && column_here < width;
         const I row = order[has_row ? place : here.x];
         volatile global ${word} *own_known = known + ((ulong)place * width + column_here) * ${parts};
         global T *own_x = x + (ulong)row * columns + column_of_x;
@@ -205,7 +210,7 @@ ${load_entries("next_")}\
             for (int half_lanes = lanes / 2; half_lanes > 0; half_lanes /= 2) {
                 if (lane < half_lanes) {
 %     for sum in sums:
-                    ${sum}s[me] += ${sum}s[me + half_lanes];
+                    ${sum}s[me] += ${sum}s[me + (half_lanes << column_shift)];
 %     endfor
                 }
                 barrier(CLK_LOCAL_MEM_FENCE);

@@ -75,6 +75,7 @@ THRESHOLDS = {
         "levels_ahead": (1,),
         "max_groups_per_unit": (1,),
         "work_group": (1, 4),
+        "columns_at_once": (1, 2),
     },
     "krylov": {"work_group": (32,), "together_at_once": (3,)},
 }

@@ -33,6 +33,8 @@ class Thresholds(thresholds.Thresholds):
     work_group: int = number(32, "work-items", least=1, most=256, power=True)
     #: Most entries of a row to a work-item of the method "sync-free" before more work-items share the row.
     entries_per_lane: int = number(8, "entries", least=1)
+    #: Most adjacent right-hand sides that neighbouring work-items of the method "sync-free" solve together.
+    columns_at_once: int = number(16, "columns", least=1, most=256, power=True)
     #: Level sets whose rows work-groups of the method "sync-free" hold at the same time.
     levels_ahead: int = number(16, "level sets", least=1)
     #: Most work-groups of the method "sync-free" to a compute unit: more would hinder each other by looking for unknowns.

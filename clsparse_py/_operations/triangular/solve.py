@@ -50,25 +50,19 @@ class RightSide(NamedTuple):
 
 @dataclass(frozen=True)
 class Tasks:
-    """The order in which a launch of the method "sync-free" solves rows, and where it finds the unknowns.
+    """The tasks of a launch of the method "sync-free": rows of one level that the teams of a work-group solve at once.
 
     Attributes
     ----------
-    order : pyopencl.array.Array
-        Rows by level: the row at each place.
-    places : pyopencl.array.Array
-        For each entry of the matrix, the place of the row that its column names.
     bounds : pyopencl.array.Array
-        Pairs of a task's first place and the logarithm to base 2 of the number of work-items that share a row; with the end.
-    count, groups : int
-        Numbers of tasks, and of work-groups that share them.
+        Pairs of a task's first place and the logarithm to base 2 of the number of teams that share a row; with the end.
+    count, in_a_level : int
+        Numbers of tasks, and of those of a level in the mean.
     """
 
-    order: cl_array.Array
-    places: cl_array.Array
     bounds: cl_array.Array
     count: int
-    groups: int
+    in_a_level: int
 
 
 class Solver:
@@ -95,15 +89,23 @@ class Solver:
         self._fields = name_of(structure.indptr.dtype), dtype.name, upper, unit, self.diagonal_at_end
         self._indptr, self._indices = structure.indptr, structure.indices
         self._max_groups = chain.device.compute_units * _SOLVE_GROUPS
-        self._tasks: Tasks | None = None
+        # By the logarithm to base 2 of the number of columns that a team solves.
+        self._tasks: dict[int, Tasks] = {}
         self._kernels: dict[int, Built] = {}
         if levels is not None and method == "sync-free":
-            self._sync_free, record = chain.build(SyncFree(work_group_of_tasks(chain.device), *self._fields))
-            group = record.work_group
-            self._tasks = structure.get_plan((Tasks, upper, group), lambda: _make_tasks(queue, structure, levels, group))
-            self._max_polls = Thresholds.of(chain.device).max_polls
+            self._sync_free = chain.build(SyncFree(work_group_of_tasks(chain.device), *self._fields))[0]
+            self._places = structure.get_plan((_find_places, upper), lambda: _find_places(queue, structure, levels))
+            self._get_tasks(queue, levels, 0)
         else:
             self._build(chain, 1)
+
+    def _get_tasks(self, queue: cl.CommandQueue, levels: LevelSets, column_shift: int) -> Tasks:
+        """Return the tasks of the method "sync-free" for teams that solve 2^column_shift columns; the first call makes them."""
+        tasks = self._tasks.get(column_shift)
+        if tasks is None:
+            teams = self._sync_free.parameters.work_group >> column_shift
+            tasks = self._tasks[column_shift] = _make_tasks(queue, levels, self._indptr.size - 1, teams)
+        return tasks
 
     def _build(self, chain: Chain, width: int) -> Built:
         """Return the kernel of the method: "levels", or "serial" with ``width`` right-hand sides to a work-item."""
@@ -121,8 +123,8 @@ class Solver:
 
         If not ``is_noted``, `State.singular` has no meaning.
         """
-        if self._tasks is not None:
-            return self._enqueue_tasks(chain, self._tasks, values, b, x)
+        if self.levels is not None and self.method == "sync-free":
+            return self._enqueue_tasks(chain, self.levels, values, b, x)
         state = chain.scratch(len(State._fields), np.int32)
         if is_noted:
             chain.fill(state, 0, state.size)
@@ -141,18 +143,26 @@ class Solver:
         return state
 
     def _enqueue_tasks(
-        self, chain: Chain, tasks: Tasks, values: cl_array.Array, b: RightSide, x: cl_array.Array
+        self, chain: Chain, levels: LevelSets, values: cl_array.Array, b: RightSide, x: cl_array.Array
     ) -> cl_array.Array:
         """Enqueue a solution by the method "sync-free"; return the `State`."""
+        limits, units, work_group = Thresholds.of(chain.device), chain.device.compute_units, self._sync_free.parameters.work_group
+        column_shift = min((b.columns - 1).bit_length(), min(work_group, limits.columns_at_once).bit_length() - 1)
+        tasks = self._get_tasks(chain.queue, levels, column_shift)
         # Tickets are numbers below 2^31; each work-group takes one more than there are.
-        most = max((2**31 - 1 - tasks.groups) // tasks.count, 1)
+        most_groups = units * limits.max_groups_per_unit << column_shift
+        most = max((2**31 - 1 - most_groups) // tasks.count << column_shift, 1)
         n, n_states = self._indptr.size - 1, len(State._fields)
         state = chain.scratch(n_states + min(b.columns, most) * n * (x.dtype.itemsize // 4), np.int32)
         indices = None if self.diagonal_at_end else self._indices
-        arrays = tasks.bounds, tasks.order, self._indptr, indices, tasks.places, values, b.values, x, state
-        sizes = tasks.count, tasks.groups, self._max_polls, state.size
+        arrays = tasks.bounds, levels.order, self._indptr, indices, self._places, values, b.values, x, state
         for first in range(0, b.columns, most):
-            run(chain, _enqueue_sync_free, arrays, self._sync_free, sizes, first, min(most, b.columns - first), *b[1:])
+            width = min(most, b.columns - first)
+            blocks = (width - 1 >> column_shift) + 1
+            ahead = limits.levels_ahead * tasks.in_a_level * blocks
+            groups = min(max(ahead, units), most_groups, tasks.count * blocks)
+            sizes = tasks.count, groups, limits.max_polls, state.size
+            run(chain, _enqueue_sync_free, arrays, self._sync_free, sizes, column_shift, first, width, *b[1:])
         return state
 
 
@@ -198,6 +208,7 @@ def _enqueue_sync_free(
     state: cl_array.Array,
     built: Built,
     sizes: tuple[int, int, int, int],
+    column_shift: int,
     first: int,
     width: int,
     columns: int,
@@ -207,10 +218,10 @@ def _enqueue_sync_free(
     tasks, groups, max_polls, n_words = sizes
     # Of several launches each notes a zero on the diagonal.
     chain.fill(state, 0, n_words)
-    launched = min(groups, tasks * width)
-    numbers = np.uint32(tasks), np.uint32(width), np.uint64(columns), np.uint64(first), np.uint32(max_polls), np.int32(launched)
+    numbers = *map(np.uint32, (tasks, width, column_shift)), np.uint64(columns), np.uint64(first), np.uint32(max_polls)
     structure = (order, indptr) if indices is None else (order, indptr, indices)
-    chain.launch(built, launched, *numbers, bounds, *structure, places, values, b, *map(np.int64, steps), x, state)
+    vectors = values, b, *map(np.int64, steps), x, state
+    chain.launch(built, groups, *numbers, np.int32(groups), bounds, *structure, places, *vectors)
 
 
 def _ends_with_diagonal(queue: cl.CommandQueue, structure: Structure, upper: bool) -> bool:
@@ -225,13 +236,11 @@ def _ends_with_diagonal(queue: cl.CommandQueue, structure: Structure, upper: boo
     return not chain.read(other, 1)[0]
 
 
-def _make_tasks(queue: cl.CommandQueue, structure: Structure, levels: LevelSets, work_group: int) -> Tasks:
-    """Return the tasks of the method "sync-free", rows of one level that a work-group solves at once; waits for the device."""
-    chain, n = Chain(queue, structure.indices, levels.order), structure.shape[0]
-    limits, units = Thresholds.of(chain.device), chain.device.compute_units
+def _make_tasks(queue: cl.CommandQueue, levels: LevelSets, n: int, teams: int) -> Tasks:
+    """Return the tasks of the method "sync-free" for n rows and work-groups of so many ``teams``."""
     starts = levels.shift_starts.ravel()
-    shifts = np.minimum(np.arange(levels.shift_starts.shape[1]), work_group.bit_length() - 1)
-    rows_at_once = np.tile(work_group >> shifts, levels.count)
+    shifts = np.minimum(np.arange(levels.shift_starts.shape[1]), teams.bit_length() - 1)
+    rows_at_once = np.tile(teams >> shifts, levels.count)
     counts = -(-np.diff(starts, append=n) // rows_at_once)
     ends = np.cumsum(counts)
     number = np.arange(ends[-1]) - np.repeat(ends - counts, counts)  # of a task among those of its level and shift
@@ -239,14 +248,18 @@ def _make_tasks(queue: cl.CommandQueue, structure: Structure, levels: LevelSets,
     bounds[:-1, 0] = np.repeat(starts, counts) + number * np.repeat(rows_at_once, counts)
     bounds[:-1, 1] = np.repeat(np.tile(shifts, levels.count), counts)
     bounds[-1, 0] = n
-    ahead = limits.levels_ahead * -(-number.size // levels.count)
-    groups = min(max(ahead, units), units * limits.max_groups_per_unit, number.size)
+    on_device = copy_to_device(queue, "tasks", bounds.ravel())
+    queue.finish()  # solutions on other queues read the tasks
+    return Tasks(on_device, number.size, -(-number.size // levels.count))
+
+
+def _find_places(queue: cl.CommandQueue, structure: Structure, levels: LevelSets) -> cl_array.Array:
+    """Return, for each entry of a matrix, the place in the order by level of the row that its column names."""
+    chain, n = Chain(queue, structure.indices, levels.order), structure.shape[0]
     # The place of each row: the order's inverse.
     place_of = chain.scratch(n, np.int32)
     enqueue_sort_by_key(chain, levels.order, n, n, n_items=n, sorted_items=place_of)
     places = allocate(queue, "places of unknowns", structure.indices.size, np.dtype(np.int32))
     enqueue_permute(chain, structure.indices, place_of, places, places.size)
     chain.finish(places)
-    tasks = Tasks(levels.order, places, copy_to_device(queue, "tasks", bounds.ravel()), number.size, groups)
-    queue.finish()  # solutions on other queues read the tasks
-    return tasks
+    return places
