@@ -106,6 +106,8 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
             (linalg.bicgstab, linalg.ilu0(A, sweeps)),
             (linalg.cg, linalg.ic0(A, **by_colours)),
             (linalg.bicgstab, linalg.ilu0(A, **by_colours)),
+            (linalg.cg, linalg.ic0(A, 2, solve="isai")),
+            (linalg.bicgstab, linalg.isai(A)),
         ):
             x, info = solver(A, b, M=M, rtol=rtol)
             assert info == 0

@@ -8,7 +8,7 @@ from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfNumbers, OfStructure
 
-__all__ = ["CheckDiagonal", "Colour", "InvertTriangle", "Relax"]
+__all__ = ["CheckDiagonal", "Colour", "InvertRows", "InvertTriangle", "Relax"]
 
 
 @kernel
@@ -33,6 +33,15 @@ class CheckDiagonal(OfNumbers):
     """Parameters of ``templates/preconditioning/check_diagonal.mako``."""
 
     template = "preconditioning/check_diagonal"
+
+
+@kernel
+@dataclass(frozen=True)
+class InvertRows(OfNumbers):
+    """Parameters of ``templates/preconditioning/invert_rows.mako``."""
+
+    template = "preconditioning/invert_rows"
+    variants: ClassVar[Variants] = {"": {"work_group": 32}, "long": {}, "serial": {"work_group": 1}}
 
 
 @kernel

@@ -18,7 +18,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import require_name, runs_on_host
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.preconditioning import Colouring, colour_rows, has_regular_diagonal, invert_triangle
+from clsparse_py._operations.preconditioning import Colouring, colour_rows, has_regular_diagonal, invert_rows, invert_triangle
 from clsparse_py._operations.triangular import RightSide, eliminate, get_solver, sweep_factors
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
@@ -301,9 +301,9 @@ def _factorise(rows: Any, sweeps: int | None, colouring: Colouring | None, *, he
     return factors
 
 
-@runs_on_host("linalg.isai")
+@door()
 def isai(A: Any) -> DeviceOperator:
-    """Return an approximate inverse of a matrix, with the matrix's pattern, to precondition with. It is made on the host.
+    """Return an approximate inverse of a matrix, with the matrix's pattern, to precondition with.
 
     Parameters
     ----------
@@ -320,6 +320,8 @@ def isai(A: Any) -> DeviceOperator:
     ------
     ValueError
         A is not square, its diagonal has a 0, or the entries of A in the pattern of a row make a singular matrix.
+    MemoryError
+        The device has no memory for a dense matrix with as many rows and columns as A's longest row has entries.
 
     Notes
     -----
@@ -337,25 +339,7 @@ def isai(A: Any) -> DeviceOperator:
     0
     """
     rows = _place_canonical(A)
-    host = on_host(rows)
-    n, lengths = host.shape[0], np.diff(host.indptr)
-    keys = np.repeat(np.arange(n, dtype=np.int64), lengths) * n + host.indices
-    values = np.zeros_like(host.data)
-    for length in np.unique(lengths):
-        rows_of_length = np.flatnonzero(lengths == length)
-        # The small dense systems of a batch of A's rows, all of one length, have some 8 million entries in all.
-        for batch in np.array_split(rows_of_length, -(-rows_of_length.size * int(length) ** 2 // (1 << 23))):
-            entries = host.indptr[batch][:, None] + np.arange(length)
-            columns = host.indices[entries].astype(np.int64)
-            pairs = columns[:, :, None] * n + columns[:, None, :]
-            candidates = np.minimum(np.searchsorted(keys, pairs), keys.size - 1)
-            blocks = np.where(keys[candidates] == pairs, host.data[candidates], 0)
-            unit = (columns == batch[:, None]).astype(host.dtype)[:, :, None]
-            try:
-                values[entries] = np.linalg.solve(blocks.transpose(0, 2, 1), unit)[:, :, 0]
-            except np.linalg.LinAlgError as error:
-                raise ValueError("A: has a singular matrix in the pattern of a row") from error
-    return _Inverse(on_device(rows.queue, scipy.sparse.csr_array((values, host.indices, host.indptr), shape=host.shape)))
+    return _Inverse(rows.with_values(invert_rows(rows)))
 
 
 @runs_on_host("linalg.block_jacobi")

@@ -14,7 +14,7 @@ import scipy.sparse.linalg as of_scipy
 import clsparse_py
 from clsparse_py import linalg
 from clsparse_py._device.device import describe
-from clsparse_py._operations.preconditioning import has_regular_diagonal
+from clsparse_py._operations.preconditioning import has_regular_diagonal, inverses
 from clsparse_py._operations.triangular import level_sets
 from clsparse_py._operations.triangular.choose import Thresholds
 from tests.supposed import suppose
@@ -170,3 +170,49 @@ def test_diagonals_by_which_nothing_is_divided(queue: cl.CommandQueue) -> None:
     # The value is finite, and its magnitude overflows.
     vast = np.full((1, 1), 3e38 + 3e38j, np.complex64)
     assert linalg.ilu0(clsparse_py.csr_array(vast, queue=queue)).factors[0].nnz == 1
+
+
+@pytest.mark.parametrize("short", [32, 2])
+def test_approximate_inverses_are_numpys(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, short: int) -> None:
+    monkeypatch.setattr(inverses, "_SHORT", short)
+    rng, n = np.random.default_rng(5), 120
+    wide = ("float64", "complex128") if describe(queue.device).fp64 else ()
+    for dtype, index in itertools.product(("float32", "complex64", *wide), (np.int32, np.int64)):
+        coordinates = rng.integers(0, n, (2, 500))
+        # Rows and columns of one entry, and of more than one launch takes; duplicates; no row is sorted.
+        rows = np.r_[coordinates[0], np.arange(n), np.full(n, 7), np.arange(n), np.arange(n)]
+        columns = np.r_[coordinates[1], np.arange(n), np.arange(n), np.full(n, 9), np.arange(n)]
+        keep = (rows != 3) | (columns == 3)
+        rows, columns = rows[keep], columns[keep]
+        values = rng.standard_normal(rows.size) + (1j * rng.standard_normal(rows.size) if dtype.startswith("c") else 0)
+        values = (values + 9 * (rows == columns)).astype(dtype)
+        order = np.argsort(rows, kind="stable")
+        indptr = np.searchsorted(rows[order], np.arange(n + 1)).astype(index)
+        A = clsparse_py.csr_array((values[order], columns[order].astype(index), indptr), shape=(n, n), queue=queue)
+        host = scipy.sparse.csr_array((values, (rows, columns)), shape=(n, n))
+        host.sum_duplicates()
+        dense, expected = host.toarray(), host.copy()
+        for row in range(n):
+            entries = slice(host.indptr[row], host.indptr[row + 1])
+            pattern = host.indices[entries]
+            expected.data[entries] = np.linalg.solve(dense[np.ix_(pattern, pattern)].T, (pattern == row).astype(dtype))
+        near = 2e-4 if dtype in ("float32", "complex64") else 1e-11
+        M = linalg.isai(A)
+        assert (M.dtype, M.matrix.indices.dtype) == (np.dtype(dtype), index)
+        np.testing.assert_array_equal(M.matrix.indices.get(), expected.indices)
+        np.testing.assert_allclose(M.matrix.data.get(), expected.data, rtol=near, atol=near * np.abs(expected.data).max())
+
+
+def test_approximate_inverses_of_small_singular_and_pivoted_matrices(queue: cl.CommandQueue) -> None:
+    one = clsparse_py.csr_array(np.full((1, 1), 4, np.float32), queue=queue)
+    np.testing.assert_array_equal(linalg.isai(one) @ np.ones(1, np.float32), [0.25])
+    none = clsparse_py.csr_array((0, 0), dtype=np.float32, queue=queue)
+    assert (linalg.isai(none) @ np.ones(0, np.float32)).shape == (0,)
+    # Without pivoting the first pivot would lose all others' digits.
+    host = np.array([[1e-9, 2, 3], [4, 5, 6], [7, 8, 1]], np.float32)
+    found = linalg.isai(clsparse_py.csr_array(host, queue=queue)).matrix.toarray()
+    np.testing.assert_allclose(found, np.linalg.inv(host.astype(np.float64)), rtol=1e-4, atol=1e-5)
+    for dtype in (np.float32, np.complex64):
+        block = np.array([[1, 2, 0], [2, 4, 0], [0, 0, 1]], dtype)
+        with pytest.raises(ValueError, match="A: has a singular matrix in the pattern of a row"):
+            linalg.isai(clsparse_py.csr_array(block, queue=queue))
