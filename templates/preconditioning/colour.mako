@@ -6,7 +6,7 @@ the same choices.
 Source        Jones and Plassmann, "A parallel graph coloring heuristic"
 Index space   work-items that stride over the rows, or take adjacent ones: `spread` says which
 Inputs        a valid structure of a symmetric pattern; before: the colour of each row, -1 if it has none yet
-Output        after; waiting: 1 if a row has no colour yet, else unchanged
+Output        after; state: its first number becomes 1 if a row has no colour yet, its second at least the number of colours
 Local memory  none
 Result        exact
 </%doc>
@@ -21,11 +21,11 @@ ulong priority(const ulong row)
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, global const I *restrict indptr,
-    global const I *restrict indices, global const int *restrict before, global int *restrict after, global int *waiting)
+    global const I *restrict indices, global const I *restrict before, global I *restrict after, volatile global int *state)
 {
     const ulong begin = get_global_id(0) * stride, last = min(n, begin + span);
     for (ulong row = begin; row < last; row += step) {
-        int colour = before[row];
+        int colour = (int)before[row];
         if (colour < 0) {
             const I first = indptr[row], end = indptr[row + 1];
             const ulong own = priority(row);
@@ -37,7 +37,7 @@ void ${name}(
             for (int base = 0; !waits && colour < 0; base += 32) {
                 uint used = 0;
                 for (I k = first; k < end; ++k) {
-                    const int shift = before[indices[k]] - base;
+                    const int shift = (int)before[indices[k]] - base;
                     if (shift >= 0 && shift < 32)
                         used |= 1u << shift;
                 }
@@ -46,7 +46,9 @@ void ${name}(
                     colour = base + (int)popcount(used & ~(used + 1u));
             }
             if (waits)
-                atomic_or(waiting, 1);
+                atomic_or(state, 1);
+            else if (colour >= state[1])
+                atomic_max(state + 1, colour + 1);
         }
         after[row] = colour;
     }

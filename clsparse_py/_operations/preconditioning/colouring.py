@@ -12,8 +12,10 @@ from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import work_group_of
 from clsparse_py._operations.preconditioning.kernels import Colour
 from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.permute import enqueue_add_at, enqueue_number
+from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import copy_to_device, copy_to_host
+from clsparse_py._run.transfer import copy_to_host
 
 __all__ = ["Colouring", "colour_rows"]
 
@@ -26,18 +28,22 @@ class Colouring(NamedTuple):
 
     Attributes
     ----------
-    order : numpy.ndarray
+    rows : pyopencl.array.Array
         Rows by colour; ascending within a colour.
-    rows, places : pyopencl.array.Array
-        ``order`` on the device, and the place of each row in it.
+    places : pyopencl.array.Array
+        The place of each row in ``rows``.
     starts : numpy.ndarray
-        The first place of each colour in ``order``, and the number of rows.
+        The first place of each colour in ``rows``, and the number of rows.
     """
 
-    order: np.ndarray[Any, Any]
     rows: cl_array.Array
     places: cl_array.Array
     starts: np.ndarray[Any, Any]
+
+    @property
+    def order(self) -> np.ndarray[Any, Any]:
+        """A copy of `rows` on the host."""
+        return copy_to_host(self.rows)
 
 
 def colour_rows(structure: Structure) -> Colouring:
@@ -54,27 +60,31 @@ def colour_rows(structure: Structure) -> Colouring:
 
     def colour() -> Colouring:
         """Colour the rows in rounds, and sort them by colour."""
-        chain, n = Chain(queue, indices, indptr), indptr.size - 1
-        built, _ = chain.build(Colour(work_group_of(chain.device), name_of(indptr.dtype)))
-        before, after = (allocate(queue, "colours", n, np.dtype(np.int32)) for _ in range(2))
-        waiting = chain.scratch(1, np.int32)
+        chain, n, index = Chain(queue, indices, indptr), indptr.size - 1, indptr.dtype
+        built, _ = chain.build(Colour(work_group_of(chain.device), name_of(index)))
+        before, after = (chain.scratch(n, index) for _ in range(2))
+        # Whether a row has no colour yet, and the number of colours.
+        state = chain.scratch(2, np.int32)
         chain.fill(before, -1, n)
-        is_waiting = n > 0
+        chain.fill(state, 0, 2)
+        is_waiting, count = n > 0, 0
         while is_waiting:
-            for _ in range(_ROUNDS_AHEAD):
-                chain.fill(waiting, 0, 1)
-                chain.launch_spread(built, n, indptr, indices, before, after, waiting)
+            for rounds_left in range(_ROUNDS_AHEAD, 0, -1):
+                if rounds_left == 1:
+                    chain.fill(state, 0, 1)
+                chain.launch_spread(built, n, indptr, indices, before, after, state)
                 before, after = after, before
-            is_waiting = bool(chain.read(waiting, 1)[0])
-        chain.finish(before)
-        colours = copy_to_host(before, queue)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(colours))])
-        # NumPy sorts integers of 8 or 16 bits by radix.
-        order = np.argsort(colours.astype(np.min_scalar_type(starts.size)), kind="stable").astype(indptr.dtype)
-        places = np.empty_like(order)
-        places[order] = np.arange(n, dtype=order.dtype)
-        on_device = (copy_to_device(queue, "rows by colour", order), copy_to_device(queue, "places of rows", places))
+            is_waiting, count = chain.read(state, 2).tolist()
+        rows, places = (allocate(queue, purpose, n, index) for purpose in ("rows by colour", "places of rows"))
+        pointers = chain.scratch(count + 1, index)
+        enqueue_sort_by_key(chain, before, n, count, n_items=n, sorted_items=rows, pointers=pointers)
+        # `after` numbers the places.
+        enqueue_number(chain, after)
+        chain.fill(places, 0, n)
+        enqueue_add_at(chain, rows, after, places, n)
+        starts = chain.read(pointers, count + 1)
+        chain.finish(rows, places)
         queue.finish()  # operations on other queues read the rows
-        return Colouring(order, *on_device, starts)
+        return Colouring(rows, places, starts)
 
     return structure.get_plan(Colouring, colour)

@@ -16,7 +16,9 @@ from clsparse_py._arrays.functions.triangles import tril, triu
 from clsparse_py._arrays.hosted import on_host, queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
+from clsparse_py._formats.canonical import with_sorted_rows
 from clsparse_py._ground.errors import require_name, runs_on_host
+from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.preconditioning import Colouring, colour_rows, has_regular_diagonal, invert_rows, invert_triangle
 from clsparse_py._operations.triangular import RightSide, eliminate, get_solver, sweep_factors
@@ -74,8 +76,6 @@ class _Factors(DeviceOperator):
 
     Attributes
     ----------
-    permutation : numpy.ndarray or None
-        Rows of the matrix in the order of the factors' rows: by colour; None if it is the natural order.
     inverses : tuple
         Approximate inverses of the two factors, if those take the place of solutions.
     """
@@ -83,7 +83,11 @@ class _Factors(DeviceOperator):
     def __init__(self, matrix: Any, *, hermitian: bool, colouring: Colouring | None, inverses: tuple[Any, ...]) -> None:
         super().__init__(matrix.dtype, matrix.shape, matrix.queue)
         self._matrix, self._hermitian, self._colouring, self.inverses = matrix, hermitian, colouring, inverses
-        self.permutation = None if colouring is None else colouring.order
+
+    @functools.cached_property
+    def permutation(self) -> np.ndarray[Any, Any] | None:
+        """Rows of the matrix in the order of the factors' rows: by colour; None if it is the natural order."""
+        return None if self._colouring is None else self._colouring.order
 
     @functools.cached_property
     def factors(self) -> tuple[Any, ...]:
@@ -130,8 +134,14 @@ def _get_method(colouring: Colouring | None) -> str:
 
 
 def _permute(A: Any, colouring: Colouring) -> Any:
-    """Return a CSR array with rows and columns sorted by colour; transposing sorts the rows' columns."""
-    return A[colouring.order].T.tocsr()[colouring.order].T.tocsr()
+    """Return a canonical CSR array with rows and columns sorted by colour."""
+    rows = A[colouring.rows]
+    columns = allocate(A.queue, "indices", rows.nnz, rows.indices.dtype)
+    chain = Chain(A.queue, rows.indices, colouring.places)
+    enqueue_permute(chain, rows.indices, colouring.places, columns, rows.nnz)
+    chain.finish(columns)
+    data, indices, indptr = with_sorted_rows(A.queue, (rows.data, columns, rows.indptr))
+    return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
 
 
 class _Inverse(DeviceOperator):
