@@ -1,4 +1,4 @@
-"""The command line: ``python -m bench run``, ``compare``, ``report``, ``pages`` and ``gallery``."""
+"""The command line: ``python -m bench run``, ``compare``, ``report``, ``pages``, ``gallery`` and ``check-profiles``."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from bench import (
 from bench.contestants import Contestant
 from bench.problems import Task
 from bench.results import Document
+from clsparse_py._decisions import profiles
 from clsparse_py._ground.console import make_console
 from clsparse_py._ground.files import write_text
 
@@ -124,6 +125,9 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--device", default="", metavar="SUBSTRING", help="of the device that a suite is for")
     build.add_argument("--list", action="store_true", help="build nothing: tell where each comes from, and its file's size")
     _add_selection(build)
+
+    check = commands.add_parser("check-profiles", help="exit with 1 if a shipped profile was made for older kernels")
+    check.set_defaults(command=_check_profiles)
     return parser
 
 
@@ -291,6 +295,14 @@ def _gallery(options: argparse.Namespace, console: Console) -> int:
         table.add_row(gallery.title(name), *(f"{count:,}" for count in counts))
     console.print(table)
     return 0
+
+
+def _check_profiles(_options: argparse.Namespace, console: Console) -> int:
+    shipped = [profiles.read(path, shipped=True) for path in profiles.list_shipped()]
+    older = [sentence for profile in shipped for sentence in profiles.describe_older([profile])]
+    for sentence in older:
+        console.print(sentence, soft_wrap=True)
+    return 1 if older else 0
 
 
 def _list_gallery(options: argparse.Namespace, console: Console) -> int:

@@ -85,8 +85,9 @@ def derive(base: dict[str, Any], trained: dict[str, Any]) -> dict[str, Any]:
     for operation, by_dtype in trained["thresholds"].items():
         thresholds.setdefault(operation, {}).update(by_dtype)
     kept = {key: trained[key] for key in ("date", "versions", "made", "evidence", "scores")}
+    of_others = {name: digest for name, digest in base.get("kernels", {}).items() if name not in trained["operations"]}
     head = {"schema": base["schema"], "name": base["name"], "device": base["device"]}
-    return {**head, **kept, "operations": operations, "thresholds": thresholds}
+    return {**head, **kept, "kernels": {**of_others, **trained["kernels"]}, "operations": operations, "thresholds": thresholds}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

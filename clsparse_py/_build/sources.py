@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -18,15 +18,26 @@ from clsparse_py._ground import cache
 if TYPE_CHECKING:
     from mako.template import Template
 
-__all__ = ["expand", "fill", "paths", "text"]
+__all__ = ["expand", "fill", "paths", "strip_comments", "text", "with_included"]
 
 #: The folder of `templates/` and `cl/`: the package where it is installed, else the checkout.
 _ROOT = next(place for place in Path(__file__).parents[1:3] if (place / "templates").is_dir())
 
 #: Pattern of a line of OpenCL C that includes a file of ``cl/``.
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', flags=re.MULTILINE)
+#: Pattern of such a line in a template, and of the files that the line names.
+_INCLUDE_LINE, _FILE = re.compile(r"^#include .*", flags=re.MULTILINE), re.compile(r"\w+\.cl")
 #: Pattern of Mako's tag in a template that names another template, whose defs (functions of a template) are used.
 _NAMESPACE = re.compile(r'<%namespace[^>]*\bfile="([\w/]+)"')
+#: Pattern of a comment of OpenCL C or Mako or, as its group, of what may hold the like: Mako's code, expressions and control lines,
+#: and strings of OpenCL C.
+_COMMENT = re.compile(
+    r"""<%doc>.*?</%doc>|^[ \t]*\#\#[^\n]*|[ \t]*/\*.*?\*/|//[^\n]*
+    |(<%[\s!].*?%>|\$\{(?:"[^"\n]*"|'[^'\n]*'|\{[^{}]*\}|[^{}"'])*\}|^[ \t]*%[^\n]*|"(?:\\.|[^"\\\n])*")""",
+    flags=re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+#: Pattern of a comment of Python or, as its group, of a string.
+_PYTHON_COMMENT = re.compile(r"""#[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""")
 
 
 def paths(folder: str) -> tuple[str, ...]:
@@ -38,6 +49,35 @@ def paths(folder: str) -> tuple[str, ...]:
 def text(path: str) -> str:
     """Return the text of a template or a file of ``cl/`` by its path."""
     return (_ROOT / path).read_text(encoding="utf-8")
+
+
+def strip_comments(text: str) -> str:
+    """Return the text of a template or of OpenCL C without comments, blank lines and, outside of Mako's code, indentation."""
+
+    def keep(match: re.Match[str]) -> str:
+        """Return "" for a comment; for other matches their text on one line, in Mako's code without Python's comments."""
+        kept = match.group(1)
+        if kept is None:
+            return ""
+        if kept.startswith("<%"):
+            kept = _PYTHON_COMMENT.sub(lambda python: python.group(1) or "", kept)
+        return repr("\n".join(filter(None, (line.rstrip() for line in kept.splitlines()))).strip())
+
+    return re.sub(r"\s*\n\s*", "\n", _COMMENT.sub(keep, text)).strip()
+
+
+def with_included(roots: Iterable[str]) -> set[str]:
+    """Return paths of templates or files of ``cl/``, and the paths of all files that these include, directly or not."""
+    found: set[str] = set()
+    waiting = [*roots]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            # A template may choose among included files: the line then names all of them.
+            waiting += (f"cl/{name}" for line in _INCLUDE_LINE.findall(text(path)) for name in _FILE.findall(line))
+            waiting += (f"templates/{name}.mako" for name in _NAMESPACE.findall(text(path)))
+    return found
 
 
 def fill(template: str, arguments: Mapping[str, object]) -> str:

@@ -145,7 +145,7 @@ def _capabilities(device: Device) -> dict[str, str]:
 
 
 def _devices(arguments: argparse.Namespace) -> int:
-    """Run ``clsparse devices``: print the capabilities of devices, the kernels that they refuse, and the default device."""
+    """Run ``clsparse devices``: print capabilities of devices, refused kernels, older profiles, and the default device."""
     default = choose_device()
     listed = [find_device(arguments.device)] if arguments.device else devices()
     usable = [(device, unusable(device)) for device in listed]
@@ -178,6 +178,9 @@ def _devices(arguments: argparse.Namespace) -> int:
         for refusal in kernels:
             note = "" if refusal.trusted else " (seen by one process: the next one tries again)"
             console.print(Text(f"  {refusal.kernel}: {refusal.reason}{note}"))
+    older = [sentence for device in present for sentence in profiles.describe_older(profiles.find(describe(device)))]
+    for sentence in dict.fromkeys(older):
+        console.print(Text(sentence))
     if explanation := runtimes.explain_unseen():
         console.print(Text(explanation), soft_wrap=True)
     console.print(Text(f"{_title(default)} is used by default: {why}."), soft_wrap=True)

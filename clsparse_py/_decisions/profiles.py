@@ -13,13 +13,14 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from clsparse_py._decisions import kernel_hashes
 from clsparse_py._decisions import tree as trees
 from clsparse_py._device.device import Device
 from clsparse_py._device.ranking import folder, list_shipped, parse_members, read_head
@@ -35,6 +36,7 @@ __all__ = [
     "check",
     "decide",
     "default",
+    "describe_older",
     "find",
     "find_shipped",
     "folder",
@@ -49,6 +51,7 @@ __all__ = [
     "name_for",
     "read",
     "reject",
+    "remark_older",
     "remove",
     "rules",
     "save",
@@ -144,6 +147,13 @@ class Profile:
                 return self._trees.setdefault((operation, key, question), trees.from_json(content))
         return None
 
+    def age(self, operation: str) -> str:
+        """Return how the profile's choices for an operation were made, if not for its present kernels, in words; else ""."""
+        recorded = self._decides.get("kernels", {}).get(operation)
+        if recorded == kernel_hashes.hash_of(operation):
+            return ""
+        return "made for older kernels" if recorded else "made before kernels were recorded"
+
     def __str__(self) -> str:
         return f"profile {self.name} ({self.date})" if self.date and "name" in self.device else f"profile {self.name}"
 
@@ -206,8 +216,8 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
 
 
 def _decisions_in(path: Path) -> Mapping[str, Any]:
-    """Return the trees and thresholds in the file of a shipped profile, without parsing the evidence."""
-    return parse_members(path.read_text(encoding="utf-8"), "operations", "thresholds")
+    """Return trees, thresholds and hashes of kernels in the file of a shipped profile, without parsing the evidence."""
+    return parse_members(path.read_text(encoding="utf-8"), "kernels", "operations", "thresholds")
 
 
 def _refuse_constant(text: str) -> Any:
@@ -297,6 +307,22 @@ def find(device: Device) -> tuple[Profile, ...]:
 def find_shipped(device: Device) -> tuple[Profile, ...]:
     """Return the shipped profiles that suit a device, the closest first; they alone decide on a device that was never tuned."""
     return tuple(profile for profile in find(device) if profile.shipped)
+
+
+def remark_older(operation: str, deciding: Iterable[Profile]) -> str:
+    """Return what an explanation adds for the profiles that decided: which were not made for the present kernels; "" if none."""
+    ages = {profile.name: profile.age(operation) for profile in deciding}
+    return "".join(f"; profile {name} was {age}" for name, age in ages.items() if age)
+
+
+def describe_older(near: Sequence[Profile]) -> list[str]:
+    """Return a sentence for each of some profiles, the closest first, that decides but was not made for the present kernels."""
+    operations: dict[tuple[Profile, str], list[str]] = {}
+    for operation in kernel_hashes.OPERATIONS:
+        profile = next((closest for closest in near if operation in closest.operations and is_usable(closest, operation)), None)
+        if profile is not None and (age := profile.age(operation)):
+            operations.setdefault((profile, age), []).append(operation)
+    return [f"{profile}: its choices for {', '.join(names)} were {age}." for (profile, age), names in operations.items()]
 
 
 def forget() -> None:

@@ -59,6 +59,8 @@ class Observation:
         The reason by label, for labels that could not be measured.
     overheads : dict of str to float
         Seconds to prepare a configuration, by label.
+    kernels : str
+        Hash of the measured kernels, see `clsparse_py._decisions.kernel_hashes`; "" in files from before it was recorded.
     """
 
     operation: str
@@ -75,10 +77,12 @@ class Observation:
     rough: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)
     overheads: dict[str, float] = field(default_factory=dict)
+    kernels: str = ""
 
     def __post_init__(self) -> None:
         """Raise a TypeError or ValueError if a field has a wrong type or value, as a file of measurements may hold anything."""
-        named = (self.operation, self.dtype, self.question, self.case, self.family, self.split, self.default, *self.rough)
+        described = self.operation, self.dtype, self.question, self.case, self.family, self.split
+        named = (*described, self.default, self.kernels, *self.rough)
         if not all(isinstance(entry, str) for entry in named):
             raise TypeError("names and labels must be strings")
         if self.split not in (TRAIN, TEST):

@@ -10,7 +10,7 @@ import logging
 import math
 import platform
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 
 import clsparse_py
 from clsparse_py._decisions import profiles
+from clsparse_py._decisions.kernel_hashes import hash_of
 from clsparse_py._decisions.tree import Leaf, Tree, bare, features_of, from_json, leaf_of
 from clsparse_py._device.device import Device
 from clsparse_py._ground.errors import ProfileError
@@ -233,7 +234,9 @@ def profile_of(
     evidence: list[dict[str, Any]] = []
     scores: dict[str, dict[str, Any]] = {}
     thresholds: dict[str, dict[str, Any]] = {}
+    hashes: dict[str, set[str]] = {}
     for (operation, dtype), outcome in outcomes.items():
+        hashes.setdefault(operation, set()).update(observation.kernels for observation in outcome.observations)
         operations.setdefault(operation, {})[dtype] = outcome.trees
         if outcome.descents:
             thresholds.setdefault(operation, {})[dtype] = outcome.numbers
@@ -245,7 +248,7 @@ def profile_of(
             evidence.append({"operation": operation, "dtype": dtype, "question": question, "times": times})
     decisions = {"operations": operations, "thresholds": thresholds, "evidence": evidence, "scores": scores}
     if base is not None:
-        _keep_answers(decisions, base)
+        _keep_answers(decisions, hashes, base)
     return {
         "schema": profiles.SCHEMA,
         "name": head["name"],
@@ -253,12 +256,18 @@ def profile_of(
         "versions": _versions(),
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "made": head["made"],
+        "kernels": {operation: kernels for operation in hashes if (kernels := _pick_hash(operation, hashes[operation]))},
         **decisions,
     }
 
 
-def _keep_answers(decisions: Mapping[str, Any], base: Mapping[str, Any]) -> None:
-    """Add to a new profile the trees, thresholds, scores and evidence that the replaced profile alone has."""
+def _pick_hash(operation: str, hashes: Set[str]) -> str:
+    """Return the hash of the present kernels if an operation's answers are all about these; else one that is not, or ""."""
+    return min(hashes - {hash_of(operation)}, default=hash_of(operation))
+
+
+def _keep_answers(decisions: Mapping[str, Any], hashes: dict[str, set[str]], base: Mapping[str, Any]) -> None:
+    """Add to a new profile the trees, thresholds, scores and evidence that the replaced profile alone has, and their hashes."""
 
     def question_of(item: Mapping[str, Any]) -> tuple[str, str, str]:
         """Return the operation, the dtype and the question that an item of a profile's evidence is about."""
@@ -273,8 +282,10 @@ def _keep_answers(decisions: Mapping[str, Any], base: Mapping[str, Any]) -> None
                 if member == "thresholds" and dtype in by_new_dtype:
                     continue  # a descent answers for all thresholds
                 new_answers = by_new_dtype.setdefault(dtype, {})
-                for name, answer in answers.items():
-                    new_answers.setdefault(name, answer)
+                kept = {name: answer for name, answer in answers.items() if name not in new_answers}
+                new_answers.update(kept)
+                if kept and member != "scores":
+                    hashes.setdefault(operation, set()).add(base.get("kernels", {}).get(operation, ""))
 
 
 def changes_decisions(device: Device, content: Mapping[str, Any]) -> bool:

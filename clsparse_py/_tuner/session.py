@@ -13,6 +13,7 @@ from typing import Any
 import pyopencl as cl
 import scipy.sparse
 
+from clsparse_py._decisions.kernel_hashes import hash_of
 from clsparse_py._device.device import Device, describe
 from clsparse_py._ground.errors import BuildError
 from clsparse_py._memory.memory import free_memory
@@ -318,6 +319,7 @@ class Session:
             tuple(sorted(outcome.rough)),
             outcome.failed,
             outcome.overheads,
+            hash_of(operation),
         )
 
     def _race(

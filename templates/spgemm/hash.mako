@@ -18,7 +18,7 @@ typedef ushort PLACE;
 #include "spgemm.cl"
 #include "team.cl"
 % if not symbolic:
-#include "add_${"ordered" if ordered else "atomic"}.cl"
+#include "${"add_ordered.cl" if ordered else "add_atomic.cl"}"
 % endif
 
 // Return the slot of a column in a row's hash table; a new column is inserted, for which the table always has room.

@@ -16,6 +16,7 @@ from clsparse_py import csr_array, warmup
 from clsparse_py._build import programs
 from clsparse_py._command import cli
 from clsparse_py._decisions import profiles
+from clsparse_py._decisions.kernel_hashes import hash_of
 from clsparse_py._device.device import choose_device, describe
 
 pytestmark = pytest.mark.any_platform
@@ -43,7 +44,8 @@ def make_profile(name: str = "mine", **others: Any) -> dict[str, Any]:
     }
     return {
         "schema": profiles.SCHEMA, "name": name, "device": profiles.identity(DEVICE), "date": "2026-02-03",
-        "versions": {"numpy": "2.0"}, "operations": {"spmv": {"float64": {"single": split}}}, **others,
+        "versions": {"numpy": "2.0"}, "kernels": {"spmv": hash_of("spmv")},
+        "operations": {"spmv": {"float64": {"single": split}}}, **others,
     }  # fmt: skip
 
 

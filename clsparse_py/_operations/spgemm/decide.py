@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from clsparse_py._decisions.profiles import Ruling
+from clsparse_py._decisions.profiles import Profile, Ruling
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._operations.spgemm.bins import Bin, Bins
 from clsparse_py._operations.spgemm.features import Budget, Features
@@ -55,6 +55,12 @@ class Reason(NamedTuple):
     ruling: Ruling[Strategy] | None = None
     upper_bound: bool = False
     of_bins: Sequence[Ruling[Choice]] = ()
+
+    @property
+    def deciding(self) -> tuple[Profile, ...]:
+        """The profiles that decided on the product's bins and their accumulators."""
+        rulings = (*(() if self.ruling is None else (self.ruling,)), *self.of_bins)
+        return tuple(dict.fromkeys(ruling.rules.profile for ruling in rulings))
 
     def __str__(self) -> str:
         ruling = self.ruling

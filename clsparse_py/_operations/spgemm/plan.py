@@ -10,6 +10,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._build.plain import are_plain, door
+from clsparse_py._decisions.profiles import remark_older
 from clsparse_py._device.device import describe
 from clsparse_py._ground.records import SetOnce
 from clsparse_py._ground.tables import plan_as_html
@@ -71,7 +72,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         operands.chain.finish(counted.indptr)
         self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
         self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
-        self._reason = str(counted.reason)
+        self._reason, self._deciding = str(counted.reason), counted.reason.deciding
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes C's columns too; the lock of the first product keeps other threads waiting until then.
         self._has_columns = C is not None
@@ -188,7 +189,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         operands = Operands(self._a, self._b, chain, product, self._allocator)
         self._product, _, partition = partition_rows(operands, operands.decision(self._request), self.indptr.dtype)
         chain.finish()
-        self._steps, self._reason = partition.steps, str(partition.reason)
+        self._steps, self._reason, self._deciding = partition.steps, str(partition.reason), partition.reason.deciding
         self._list, self._list_undecided = None, False
 
     def _remaining_workspace(self) -> Workspace | None:
@@ -214,6 +215,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         )
         nnz_a = self._a.matrix.nnz
         why = self._reason if self._list is None else f"{self._reason}; {self._list}"
+        why += remark_older("spgemm", self._deciding)
         c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize
         workspace_bytes = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
         sizes = self.shape, nnz_a, self.n_products, self.nnz

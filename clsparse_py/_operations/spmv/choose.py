@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from clsparse_py._decisions import thresholds
-from clsparse_py._decisions.profiles import decide, rules
+from clsparse_py._decisions.profiles import Profile, decide, rules
 from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device
 from clsparse_py._ground.errors import require_name
@@ -181,11 +181,14 @@ class Decision:
         For "single" one kernel; otherwise for each of the scheme's sides the kernel of each of its `N_BINS` bins.
     rule : str
         The reason: the profile and the comparisons that led there, or that the caller named it.
+    deciding : tuple of Profile
+        The profiles that decided, of scheme and kernels; none if the caller named the kernels.
     """
 
     scheme: Scheme
     kernels: tuple[tuple[KernelChoice, ...], ...]
     rule: str
+    deciding: tuple[Profile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -266,26 +269,27 @@ def choose(
     if scheme == "auto" and named_kernel is not None:
         return Decision(Scheme("single"), ((named_kernel,),), "the kernel was named")
     numbers = features.numbers(device.compute_units, np.dtype(dtype).itemsize)
+    deciding: tuple[Profile, ...] = ()
     if scheme == "auto":
         ruled = decide(device, "spmv", dtype, "scheme", numbers, Scheme.parse)
-        parsed, profile, why = ruled.value, ruled.profile, f"{ruled.profile}: {ruled}"
+        parsed, deciding, why = ruled.value, (ruled.rules.profile,), f"{ruled.profile}: {ruled}"
     else:
         parsed = scheme if isinstance(scheme, Scheme) else Scheme.parse(scheme)
-        profile, why = "", "the scheme was named"
+        why = "the scheme was named"
     if named_kernel is not None:
         return Decision(parsed, _repeat_for_bins(parsed, named_kernel), "the scheme and the kernel were named")
     if parsed.name == "single":
         of_all = decide(device, "spmv", dtype, "single", numbers, KernelChoice.parse)
-        source = "" if of_all.profile == profile else f"{of_all.profile}: "
-        return Decision(parsed, ((of_all.value,),), f"{why}; {source}{of_all}")
+        source = "" if of_all.rules.profile in deciding else f"{of_all.profile}: "
+        return Decision(parsed, ((of_all.value,),), f"{why}; {source}{of_all}", (*deciding, of_all.rules.profile))
     of_bins = rules(device, "spmv", dtype, "bin", {**numbers, "granularity": 1, "bin": 0}, KernelChoice.parse_for_bin)
-    source = "" if str(of_bins.profile) == profile else f"{of_bins.profile}: "
+    source = "" if of_bins.profile in deciding else f"{of_bins.profile}: "
     open_choice = of_bins.restrict(numbers)
     kernels = tuple(
         tuple(open_choice.take({"granularity": side.granularity, "bin": number}) for number in range(N_BINS))
         for side in parsed.sides
     )
-    return Decision(parsed, kernels, f"{why}; {source}kernels by bin")
+    return Decision(parsed, kernels, f"{why}; {source}kernels by bin", (*deciding, of_bins.profile))
 
 
 def _repeat_for_bins(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:

@@ -10,6 +10,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._build.plain import are_plain, door
+from clsparse_py._decisions.profiles import remark_older
 from clsparse_py._device.device import Device, describe
 from clsparse_py._ground.records import SetOnce
 from clsparse_py._ground.tables import plan_as_html
@@ -107,7 +108,8 @@ class SpmvPlan(SetOnce, Repeating):
             names = dict.fromkeys(str(choice) for side in self.decision.kernels for choice in side)
             shares = tuple(Share(self.shape[0], name, "", why) for name in names)
         launches = max((product.recording.n_commands for product in self._products.values()), default=0)
-        return Explanation(str(self.decision.scheme), self.decision.rule, shares, launches)
+        rule = self.decision.rule + remark_older("spmv", self.decision.deciding)
+        return Explanation(str(self.decision.scheme), rule, shares, launches)
 
     def execute(
         self,

@@ -133,7 +133,9 @@ def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tupl
 
     def explanation() -> Explanation:
         """Return which method of transposition was taken for the matrix, and why other methods were not."""
-        rule = f"{ruling.label}, by {ruling.why}" if method == "auto" else "the method was named"
+        rule = "the method was named"
+        if method == "auto":
+            rule = f"{ruling.label}, by {ruling.why}{profiles.remark_older('transpose', (ruling.rules.profile,))}"
         whys = {**_WHY_NOT, **why_not, method_taken: why}
         return Explanation(tuple(Verdict(name, name == method_taken, whys[name]) for name in METHODS), launches, rule)
 
