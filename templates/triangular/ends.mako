@@ -1,23 +1,56 @@
 <%doc>
 Whether each row of a triangular matrix stores its diagonal entry once, as its last entry (upper: as its first), and no entry
-beyond the diagonal, so that a solution need not compare columns.
+beyond the diagonal, so that a solution need not compare columns; and which rows continue a supernode: they have the entries of
+the row that is solved before them, in their order, and one more, their own diagonal entry.
 
-Source        none
+Source        Ng and Peyton, "Block sparse Cholesky algorithms on advanced uniprocessor computers": supernodes
 Index space   a work-item to a row, striding
 Inputs        indptr, indices: of n rows
-Output        other: 1 if a row is otherwise, else unchanged
-Local memory  none
+Output        counts, 0 before: OTHERS: 1 if a row is otherwise; CONTINUED: rows that continue a supernode; continues: 1 for such
+              a row, else 0; both without meaning if a row is otherwise
+Local memory  4; of one work-item, which is the plain kernel, none
 Result        exact
 </%doc>
+#define OTHERS 0
+#define CONTINUED 1
+
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(const I n, global const I *restrict indptr, global const I *restrict indices, global int *other)
+void ${name}(const I n, global const I *restrict indptr, global const I *restrict indices, global int *continues, global int *counts)
 {
+% if work_group == 1:
+    int continued = 0;
+% else:
+    local int continued;
+    if (get_local_id(0) == 0)
+        continued = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
     for (ulong item = get_global_id(0); item < (ulong)n; item += get_global_size(0)) {
         const I row = (I)item, begin = indptr[row], end = indptr[row + 1], diagonal = ${"begin" if upper else "end - 1"};
         bool fits = begin < end && indices[diagonal] == row;
         for (I k = begin; fits && k < end; ++k)
             fits = k == diagonal || indices[k] ${">" if upper else "<"} row;
         if (!fits)
-            atomic_or(other, 1);
+            atomic_or(counts + OTHERS, 1);
+        bool goes_on = fits && ${"row + 1 < n" if upper else "row > 0"};
+        if (goes_on) {
+            const I before = ${"end" if upper else "indptr[row - 1]"}, length = end - begin - 1;
+            goes_on = ${"indptr[row + 2] - end" if upper else "begin - before"} == length;
+            for (I k = 0; goes_on && k < length; ++k)
+                goes_on = indices[before + k] == indices[begin${" + 1" if upper else ""} + k];
+        }
+        continues[row] = goes_on;
+        if (goes_on)
+% if work_group == 1:
+            ++continued;
     }
+    if (continued)
+        atomic_add(counts + CONTINUED, continued);
+% else:
+            atomic_inc(&continued);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0 && continued)
+        atomic_add(counts + CONTINUED, continued);
+% endif
 }

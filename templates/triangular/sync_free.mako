@@ -2,22 +2,25 @@
 Solve a triangular system by one launch: each row once the unknowns that it needs are known. Rows are taken by level, in tasks:
 a work-group takes one task after another by tickets, so that it waits only for tasks that have begun. An unknown is its own
 flag: its bits are 0 until it is known, and a 0 is kept as -0. No row of a task needs another, so that no work-item waits for
-one of its own work-group. A work-item that has waited for max_polls turns gives up: its row is wrong, STARVED is set, and no
+one of its own work-group. With `rows` above 1, a task's rows are supernodes: up to `rows` adjacent rows, each with the entries of
+the row solved before it and one in that row's column. Their common unknowns are looked for once, and they are solved one after
+another without a wait. A work-item that has waited for max_polls turns gives up: its row is wrong, STARVED is set, and no
 task begins. Then the last work-group to end goes through all tasks anew, which needs no waiting.
 
 Source        Liu, Li, Hogg, Duff and Vinter, "A synchronization-free algorithm for parallel sparse triangular solves"; Anderson
               and Saad, "Solving sparse triangular linear systems on parallel computers": levels; Smith, Levien and Owens,
-              "Decoupled fallback": bounded waiting
+              "Decoupled fallback": bounded waiting; Ng and Peyton, "Block sparse Cholesky algorithms": supernodes
 Index space   n_groups work-groups that share the tasks; 2^column_shift neighbouring work-items are a team, which solves a row for
               as many adjacent columns; 2^shift neighbouring teams share a row
-Inputs        tasks: pairs (first place, shift), n_tasks of them and the pair (n, 0); order: the row at each place; indptr: of n
-              rows; places: of each entry, the place of the row that its column names; values. indices: without
+Inputs        tasks: pairs (first place, shift), n_tasks of them and the pair (end, 0); order: the row at each place, of a
+              supernode the first that is solved; supernodes: with `rows` above 1, see triangular/supernodes; indptr; places: of
+              each entry, the place of the row that its column names, `rows` places to a supernode; values. indices: without
               `diagonal_at_end` (see triangular/solve): entries beyond the diagonal are passed over. b: its entry (i, j) at
               b_begin + i * b_row + j * b_column; columns first_column up to first_column + width - 1 of `columns`
-Output        x: n x columns, row by row; state, all 0 before: N_STATES numbers, then the unknowns, n x width by places.
+Output        x: n x columns, row by row; state, all 0 before: N_STATES numbers, then the unknowns, places x width.
               SINGULAR: 1 if a diagonal entry is 0; STARVED: 1 if a work-item gave up; TICKET: tasks that have begun, below
               2^31; ENDED: work-groups that have ended
-Local memory  work_group * sizeof(T), without `diagonal_at_end` twice, and 8; of one work-item none
+Local memory  rows * work_group * sizeof(T), without `diagonal_at_end` twice, and 8; of one work-item none
 Result        deterministic: a work-item subtracts its entries of a row in their order, and neighbours' sums are added as a tree
 </%doc>
 <%
@@ -25,12 +28,19 @@ Result        deterministic: a work-item subtracts its entries of a row in their
     slots = range(4)
     is_alone = work_group == 1
     gathers_diagonal = not unit and not diagonal_at_end
-    sums = ["sum", "diagonal"] if gathers_diagonal else ["sum"]
+    # The rows of a supernode.
+    members = range(rows)
+    sums = [f"sum{i}" for i in members] + (["diagonal0"] if gathers_diagonal else [])
     # The inverse of the diagonal is computed before the wait: a division behind it delays the next level by a tenth (H200).
     inverts = not (unit or is_complex)
-    invert = """const R size = magnitude(diagonal);
-        const bool is_usual = size > LEAST && size < GREATEST;
-        const T inverse = is_usual ? 1 / diagonal : ZERO;"""
+    def invert(i):
+        return f"""const R size{i} = magnitude(diagonal{i});
+        const bool is_usual{i} = size{i} > LEAST && size{i} < GREATEST;
+        const T inverse{i} = is_usual{i} ? 1 / diagonal{i} : ZERO;"""
+    def own_entry(i, j):
+        """Where the value of the i-th row of a supernode is for the supernode's j-th unknown: of rows behind the last, any."""
+        j = f"min({j}, m{i})" if rows > 1 else j
+        return f"begin{i} - 1 - {j}" if upper else f"begin{i} + n_entries + {j}"
 %>\
 // The states of a solution: numbers of 32 bits.
 #define SINGULAR 0
@@ -58,25 +68,30 @@ Result        deterministic: a work-item subtracts its entries of a row in their
 % endif
 
 <%def name="load_entries(prefix)">\
-% for i in slots:
-                const long k${i} = k + ${i} * lanes;
-                ${prefix}j${i} = k${i} < end ? places[k${i}] : -1;
-                ${prefix}v${i} = k${i} < end ? values[k${i}] : ZERO;
+% for slot in slots:
+                const long k${slot} = k + ${slot} * lanes;
+                ${prefix}j${slot} = k${slot} < n_entries ? places[begin0 + k${slot}] : -1;
+%     for i in members:
+                ${prefix}v${slot}_${i} = k${slot} < n_entries ? values[begin${i} + k${slot}] : ZERO;
+%     endfor
 %     if not diagonal_at_end:
-                if (k${i} < end) {
-                    const I column = indices[k${i}];
+                if (k${slot} < n_entries) {
+                    const I column = indices[begin0 + k${slot}];
                     if (column ${"<=" if upper else ">="} row) {
 %         if not unit:
                         if (column == row)
-                            diagonal += ${prefix}v${i};
+                            diagonal0 += ${prefix}v${slot}_0;
 %         endif
-                        ${prefix}j${i} = -1;
-                        ${prefix}v${i} = ZERO;
+                        ${prefix}j${slot} = -1;
+                        ${prefix}v${slot}_0 = ZERO;
                     }
                 }
 %     endif
 % endfor
 </%def>\
+<%
+    loaded = [f"v{slot}_{i}" for slot in slots for i in members]
+%>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const uint n_tasks, const uint width, const uint column_shift, const ulong columns, const ulong first_column,
@@ -85,13 +100,16 @@ void ${name}(
 % if not diagonal_at_end:
     global const I *restrict indices,
 % endif
+% if rows > 1:
+    global const int *restrict supernodes,
+% endif
     global const int *restrict places, global const T *restrict values, global const T *restrict b, const long b_begin,
     const long b_row, const long b_column, global T *x, volatile global int *state)
 {
     const int me = get_local_id(0);
     const int team = me >> column_shift;
     // Blocks of adjacent columns: a ticket is a task for a block.
-    const uint n_blocks = (width - 1 >> column_shift) + 1, n_tickets = n_tasks * n_blocks;
+    const uint n_blocks = ((width - 1) >> column_shift) + 1, n_tickets = n_tasks * n_blocks;
     volatile global ${word} *known = (volatile global ${word} *)(state + N_STATES);
 % if is_alone:
     int gave_up = 0;
@@ -130,72 +148,90 @@ void ${name}(
             ticket = 0;
         }
         const uint task = ticket / n_blocks, block = ticket - task * n_blocks;
-        const uint column_here = (block << column_shift) + (me & (1 << column_shift) - 1);
+        const uint column_here = (block << column_shift) + (me & ((1 << column_shift) - 1));
         const ulong column_of_x = first_column + column_here;
         const int2 here = tasks[task];
         const int lanes = 1 << here.y, lane = team & (lanes - 1), place = here.x + (team >> here.y);
         const bool has_row = place < tasks[task + 1].x && column_here < width;
         const I row = order[has_row ? place : here.x];
-        volatile global ${word} *own_known = known + ((ulong)place * width + column_here) * ${parts};
-        global T *own_x = x + (ulong)row * columns + column_of_x;
+        volatile global ${word} *own_known = known + ((ulong)place * ${rows} * width + column_here) * ${parts};
 % if not is_alone:
         barrier(CLK_LOCAL_MEM_FENCE);
 % endif
         // The next ticket is taken ahead: this work-group ends this task first, which waits for earlier tickets only.
         if (me == 0)
             next = finishes ? ticket + 1 : (uint)atomic_inc(state + TICKET);
-        T sum = has_row && lane == 0 ? b[b_begin + row * b_row + (long)column_of_x * b_column] : ZERO;
-% if diagonal_at_end:
-        const long end = has_row ? indptr[row + 1]${"" if upper else " - 1"} : 0;
-        long k = has_row ? indptr[row]${" + 1" if upper else ""} + lane : 0;
-%     if not unit:
-        const T diagonal = values[${"indptr[row]" if upper else "indptr[row + 1] - 1"}];
-%         if inverts:
-        ${invert}
-%         endif
-%     endif
+% if rows > 1:
+        // Rows behind the last of a smaller supernode are computed as its last, and not stored.
+        const int size = supernodes[row];
+%     for i in members:
+        const int m${i} = min(${i}, size - 1);
+        const I row${i} = row ${"-" if upper else "+"} m${i};
+%     endfor
 % else:
-        const long end = has_row ? indptr[row + 1] : 0;
-        long k = has_row ? indptr[row] + lane : 0;
+        const I row0 = row;
+% endif
+% for i in members:
+        T sum${i} = has_row && lane == 0 ? b[b_begin + row${i} * b_row + (long)column_of_x * b_column] : ZERO;
+% endfor
+% if diagonal_at_end:
+        const long n_entries = has_row ? indptr[row + 1] - indptr[row] - 1 : 0;
+%     for i in members:
+        const long begin${i} = indptr[row${i}]${f" + 1 + m{i}" if upper and rows > 1 else " + 1" if upper else ""};
+%         if not unit:
+        const T diagonal${i} = values[${own_entry(i, i)}];
+%             if inverts:
+        ${invert(i)}
+%             endif
+%         endif
+%         for j in range(i):
+        const T coupling${i}_${j} = values[${own_entry(i, j)}];
+%         endfor
+%     endfor
+% else:
+        const long begin0 = indptr[row], n_entries = has_row ? indptr[row + 1] - begin0 : 0;
 %     if not unit:
-        T diagonal = ZERO;
+        T diagonal0 = ZERO;
 %     endif
 % endif
 % if diagonal_at_end and not unit:
-        if (lane == 0 && magnitude(diagonal) == 0)
+        if (lane == 0 && (${" || ".join(f"magnitude(diagonal{i}) == 0" for i in members)}))
             atomic_or(state + SINGULAR, 1);
 % endif
+        long k = lane;
         uint polls = 0;
-        if (k < end) {
-            int ${", ".join(f"j{i}" for i in slots)};
-            T ${", ".join(f"v{i}" for i in slots)};
+        if (k < n_entries) {
+            int ${", ".join(f"j{slot}" for slot in slots)};
+            T ${", ".join(loaded)};
             {
 ${load_entries("")}\
             }
-            while (k < end) {
+            while (k < n_entries) {
                 // The next entries are loaded before the wait.
                 k += ${len(slots)} * lanes;
-                int ${", ".join(f"next_j{i}" for i in slots)};
-                T ${", ".join(f"next_v{i}" for i in slots)};
+                int ${", ".join(f"next_j{slot}" for slot in slots)};
+                T ${", ".join(f"next_{value}" for value in loaded)};
                 {
 ${load_entries("next_")}\
                 }
                 // An entry that is not there has the value 0 and a finite unknown.
-% for i in slots:
-                ${words} w${i} = j${i} < 0 ? NONE : 0;
+% for slot in slots:
+                ${words} w${slot} = j${slot} < 0 ? NONE : 0;
 % endfor
                 bool waits;
                 do {
-% for i in slots:
-                    if (!IS_KNOWN(w${i}))
-                        w${i} = LOAD(known + ((ulong)j${i} * width + column_here) * ${parts});
+% for slot in slots:
+                    if (!IS_KNOWN(w${slot}))
+                        w${slot} = LOAD(known + ((ulong)j${slot} * width + column_here) * ${parts});
 % endfor
-                    waits = !(${" && ".join(f"IS_KNOWN(w{i})" for i in slots)});
+                    waits = !(${" && ".join(f"IS_KNOWN(w{slot})" for slot in slots)});
                 } while (waits && ++polls < max_polls);
-% for i in slots:
-                sum -= times(v${i}, T_FROM_BITS(w${i}));
-                j${i} = next_j${i};
-                v${i} = next_v${i};
+% for slot in slots:
+%     for i in members:
+                sum${i} -= times(v${slot}_${i}, T_FROM_BITS(w${slot}));
+                v${slot}_${i} = next_v${slot}_${i};
+%     endfor
+                j${slot} = next_j${slot};
 % endfor
             }
         }
@@ -222,23 +258,35 @@ ${load_entries("next_")}\
 % endif
         if (has_row && lane == 0) {
 % if gathers_diagonal:
-            if (magnitude(diagonal) == 0)
+            if (magnitude(diagonal0) == 0)
                 atomic_or(state + SINGULAR, 1);
-% endif
-% if inverts:
-%     if not diagonal_at_end:
-        ${invert}
+%     if inverts:
+            ${invert(0)}
 %     endif
-            T solution;
-            if (is_usual)
-                solution = sum * inverse;
-            else
-                solution = sum / diagonal;
-% else:
-            const T solution = ${"sum" if unit else "quotient(sum, diagonal)"};
 % endif
-            STORE(own_known, as_${words}(solution));
-            *own_x = solution;
+% for i in members:
+%     for j in range(i):
+            sum${i} -= times(coupling${i}_${j}, solution${j});
+%     endfor
+%     if inverts:
+            T solution${i};
+            if (is_usual${i})
+                solution${i} = sum${i} * inverse${i};
+            else
+                solution${i} = sum${i} / diagonal${i};
+%     else:
+            const T solution${i} = ${f"sum{i}" if unit else f"quotient(sum{i}, diagonal{i})"};
+%     endif
+%     if i:
+            if (${i} < size) {
+                STORE(own_known + (ulong)${i * parts} * width, as_${words}(solution${i}));
+                x[(ulong)row${i} * columns + column_of_x] = solution${i};
+            }
+%     else:
+            STORE(own_known, as_${words}(solution0));
+            x[(ulong)row * columns + column_of_x] = solution0;
+%     endif
+% endfor
         }
 % if not is_alone:
         // Besides ordering what is in local memory, the barrier brings the work-items of a sub-group together again.

@@ -76,6 +76,8 @@ THRESHOLDS = {
         "max_groups_per_unit": (1,),
         "work_group": (1, 4),
         "columns_at_once": (1, 2),
+        "supernode_rows": (1, 2, 3),
+        "min_continued": (0, 1),
     },
     "krylov": {"work_group": (32,), "together_at_once": (3,)},
 }

@@ -33,6 +33,10 @@ class Thresholds(thresholds.Thresholds):
     work_group: int = number(32, "work-items", least=1, most=256, power=True)
     #: Most entries of a row to a work-item of the method "sync-free" before more work-items share the row.
     entries_per_lane: int = number(8, "entries", least=1)
+    #: Most rows of a supernode, whose rows a launch of the method "sync-free" solves without a wait; 1: there are no supernodes.
+    supernode_rows: int = number(4, "rows", least=1, most=8)
+    #: Least share of rows that continue a supernode for the method "sync-free" to solve by supernodes.
+    min_continued: float = number(0.3, "share of rows", least=0, most=1)
     #: Most adjacent right-hand sides that neighbouring work-items of the method "sync-free" solve together.
     columns_at_once: int = number(16, "columns", least=1, most=256, power=True)
     #: Level sets whose rows work-groups of the method "sync-free" hold at the same time.

@@ -13,7 +13,21 @@ from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfNumbers, OfStructure
 
-__all__ = ["Ends", "Factor", "Levels", "RowKeys", "Solve", "State", "SyncFree", "SyncFreeLevels", "work_group_of"]
+__all__ = [
+    "Ends",
+    "EndsCounts",
+    "Factor",
+    "Levels",
+    "LevelsState",
+    "RowKeys",
+    "Solve",
+    "State",
+    "SupernodePlaces",
+    "Supernodes",
+    "SyncFree",
+    "SyncFreeLevels",
+    "work_group_of",
+]
 
 #: Most work-items of a work-group in the kernels for triangular systems on devices other than CPUs.
 _WORK_GROUP = 256
@@ -36,6 +50,33 @@ class State(NamedTuple):
     ended: Any
 
 
+class LevelsState(NamedTuple):
+    """The numbers, int32, that kernels write while they look for the levels of rows.
+
+    Attributes
+    ----------
+    highest, starved, ticket : int
+        The highest level; 1 if a launch gave up waiting; the work-groups that have begun.
+    """
+
+    highest: Any
+    starved: Any
+    ticket: Any
+
+
+class EndsCounts(NamedTuple):
+    """The numbers, int32, that the kernel of `Ends` writes.
+
+    Attributes
+    ----------
+    others, continued : int
+        1 if a row does not end (upper: begin) with its diagonal entry; the rows that continue a supernode.
+    """
+
+    others: Any
+    continued: Any
+
+
 @kernel
 @dataclass(frozen=True)
 class Levels(OfStructure):
@@ -43,14 +84,19 @@ class Levels(OfStructure):
 
     Attributes
     ----------
-    upper : bool
-        Whether the matrix is upper triangular.
+    upper, with_supernodes : bool
+        Whether the matrix is upper triangular; whether the rows of a supernode have one level.
     """
 
     template = "triangular/levels"
-    variants: ClassVar[Variants] = {"": {"upper": False}, "upper": {"upper": True}}
+    variants: ClassVar[Variants] = {
+        "": {"upper": False, "with_supernodes": False},
+        "upper": {"upper": True, "with_supernodes": False},
+        "supernodes": {"upper": False, "with_supernodes": True},
+    }
 
     upper: bool
+    with_supernodes: bool
 
 
 @kernel
@@ -109,18 +155,23 @@ class SyncFree(OfNumbers):
     ----------
     upper, unit, diagonal_at_end : bool
         As of `Solve`.
+    rows : int
+        Most rows of a supernode; 1 unless `diagonal_at_end`.
     """
 
     template = "triangular/sync_free"
     variants: ClassVar[Variants] = {
-        "": {"upper": False, "unit": False, "diagonal_at_end": True},
-        "unit": {"upper": True, "unit": True, "diagonal_at_end": True},
-        "beyond": {"upper": True, "unit": False, "diagonal_at_end": False},
+        "": {"upper": False, "unit": False, "diagonal_at_end": True, "rows": 1},
+        "unit": {"upper": True, "unit": True, "diagonal_at_end": True, "rows": 1},
+        "beyond": {"upper": True, "unit": False, "diagonal_at_end": False, "rows": 1},
+        "supernodes": {"upper": False, "unit": False, "diagonal_at_end": True, "rows": 4},
+        "unit_supernodes": {"upper": True, "unit": True, "diagonal_at_end": True, "rows": 3},
     }
 
     upper: bool
     unit: bool
     diagonal_at_end: bool
+    rows: int
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -139,23 +190,70 @@ class SyncFreeLevels(OfStructure):
 
     Attributes
     ----------
-    upper : bool
-        Whether the matrix is upper triangular.
+    upper, with_supernodes : bool
+        As of `Levels`.
     """
 
     template = "triangular/sync_free_levels"
-    variants: ClassVar[Variants] = {"": {"upper": False}, "upper": {"upper": True}}
+    variants: ClassVar[Variants] = Levels.variants
 
     upper: bool
+    with_supernodes: bool
 
 
 @kernel
 @dataclass(frozen=True)
 class RowKeys(OfStructure):
-    """Parameters of ``templates/triangular/row_keys.mako``."""
+    """Parameters of ``templates/triangular/row_keys.mako``.
+
+    Attributes
+    ----------
+    with_supernodes : bool
+        Whether only the first row of each supernode is taken.
+    """
 
     template = "triangular/row_keys"
-    variants: ClassVar[Variants] = {"": {}}
+    variants: ClassVar[Variants] = {"": {"with_supernodes": False}, "supernodes": {"with_supernodes": True}}
+
+    with_supernodes: bool
+
+
+@kernel
+@dataclass(frozen=True)
+class Supernodes(OfStructure):
+    """Parameters of ``templates/triangular/supernodes.mako``.
+
+    Attributes
+    ----------
+    upper : bool
+        Whether the matrix is upper triangular.
+    rows : int
+        Most rows of a supernode.
+    """
+
+    template = "triangular/supernodes"
+    variants: ClassVar[Variants] = {"": {"upper": False, "rows": 4}, "upper": {"upper": True, "rows": 3}}
+
+    upper: bool
+    rows: int
+
+
+@kernel
+@dataclass(frozen=True)
+class SupernodePlaces(OfStructure):
+    """Parameters of ``templates/triangular/supernode_places.mako``.
+
+    Attributes
+    ----------
+    upper, rows
+        As of `Supernodes`.
+    """
+
+    template = "triangular/supernode_places"
+    variants: ClassVar[Variants] = Supernodes.variants
+
+    upper: bool
+    rows: int
 
 
 @kernel

@@ -16,7 +16,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.choose import Thresholds, work_group_of_tasks
-from clsparse_py._operations.triangular.kernels import Levels, RowKeys, State, SyncFreeLevels, work_group_of
+from clsparse_py._operations.triangular.kernels import Levels, LevelsState, RowKeys, SyncFreeLevels, work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain
@@ -42,9 +42,11 @@ class LevelSets:
     Attributes
     ----------
     order : pyopencl.array.Array
-        Rows by level.
+        Rows by level; of supernodes their first rows, and then the others.
     starts : pyopencl.array.Array
-        The first place of each level in ``order``, and the number of rows.
+        The first place of each level in ``order``, and ``rows``.
+    rows : int
+        The number of rows or supernodes.
     launches : list of (int, int, int)
         The first level of a launch, the level behind its last, and the rows of the widest.
     shift_starts : numpy.ndarray, shape (levels, shifts)
@@ -54,6 +56,7 @@ class LevelSets:
 
     order: cl_array.Array
     starts: cl_array.Array
+    rows: int
     launches: list[tuple[int, int, int]]
     shift_starts: npt.NDArray[Any]
 
@@ -69,48 +72,60 @@ class LevelSets:
             yield groups, np.uint32(first), np.uint32(last)
 
 
-def get_level_sets(structure: Structure, upper: bool) -> LevelSets:
-    """Return the level sets of a triangular structure, which keeps them; the first call finds them, and waits for the device."""
+def get_level_sets(structure: Structure, upper: bool, supernodes: cl_array.Array | None = None) -> LevelSets:
+    """Return the level sets of a triangular structure, which keeps them; the first call finds them, and waits for the device.
+
+    With ``supernodes`` (see `Triangle`), they are sets of supernodes, each named by the row that is solved first.
+    """
     queue, indices, indptr = structure.queue, structure.indices, structure.indptr
-    return structure.get_plan((LevelSets, upper), lambda: _find_level_sets(queue, indices, indptr, upper))
+    key = LevelSets, upper, supernodes is not None
+    return structure.get_plan(key, lambda: _find_level_sets(queue, indices, indptr, supernodes, upper))
 
 
-def _find_levels(chain: Chain, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> cl_array.Array:
-    """Return the level of each row of a triangular matrix, int32; waits for the device if the whole of it looks for them."""
+def _find_levels(
+    chain: Chain, indices: cl_array.Array, indptr: cl_array.Array, supernodes: cl_array.Array | None, upper: bool
+) -> tuple[cl_array.Array, int]:
+    """Return the level of each row of a triangular matrix, int32, and the highest level; waits for the device."""
     device, index, n = chain.device, indptr.dtype, indptr.size - 1
-    levels, name = chain.scratch(n, np.int32), name_of(index)
+    levels, state = chain.scratch(n, np.int32), chain.scratch(len(LevelsState._fields), np.int32)
+    fields = name_of(index), upper, supernodes is not None
+    structure = (indptr, indices) if supernodes is None else (indptr, indices, supernodes)
     if device.forward_progress and not device.lanes_are_loops:
-        state = chain.scratch(len(State._fields), np.int32)
         chain.fill(state, 0, state.size)
         chain.fill(levels, -1, n)
-        built, record = chain.build(SyncFreeLevels(work_group_of(device), name, upper))
+        built, record = chain.build(SyncFreeLevels(work_group_of(device), *fields))
         max_polls = np.uint32(Thresholds.of(device).max_polls)
-        chain.launch(built, -(-n // record.work_group), index.type(n), max_polls, indptr, indices, levels, state)
-        if not State(*chain.read(state, state.size)).starved:
-            return levels
+        chain.launch(built, -(-n // record.work_group), index.type(n), max_polls, *structure, levels, state)
+        found = LevelsState(*map(int, chain.read(state, state.size)))
+        if not found.starved:
+            return levels, found.highest
         _log.warning("triangular systems: a launch that looks for levels gave up waiting; one work-group looks for them")
-    built, _ = chain.build(Levels(min(work_group_of(device), 64), name, upper))
-    chain.launch(built, 1, index.type(n), indptr, indices, levels)
-    return levels
+    chain.fill(state, 0, state.size)
+    built, _ = chain.build(Levels(min(work_group_of(device), 64), *fields))
+    chain.launch(built, 1, index.type(n), *structure, levels, state)
+    return levels, LevelsState(*map(int, chain.read(state, state.size))).highest
 
 
-def _find_level_sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> LevelSets:
-    """Return the level sets (rows solved at once) of a triangular matrix; waits to read where each begins."""
-    chain, n = Chain(queue, indices, indptr), indptr.size - 1
+def _find_level_sets(
+    queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, supernodes: cl_array.Array | None, upper: bool
+) -> LevelSets:
+    """Return the level sets (rows or supernodes solved at once) of a triangular matrix; waits to read where each begins."""
+    of_supernodes = () if supernodes is None else (supernodes,)
+    chain, n = Chain(queue, indices, indptr, *of_supernodes), indptr.size - 1
     device, index = chain.device, indptr.dtype
     limits = Thresholds.of(device)
-    levels = _find_levels(chain, indices, indptr, upper)
+    levels, highest = _find_levels(chain, indices, indptr, supernodes, upper)
     # Keys are numbers of 32 bits.
-    shifts = min(work_group_of_tasks(device).bit_length(), (2**31 - 1) // n)
-    keys, highest = chain.scratch(n, np.int32), chain.scratch(1, np.int32)
-    chain.fill(highest, 0, 1)
-    built, record = chain.build(RowKeys(work_group_of(device), name_of(index)))
+    shifts = min(work_group_of_tasks(device).bit_length(), (2**31 - 2) // n)
+    n_keys, keys = (highest + 1) * shifts, chain.scratch(n, np.int32)
+    built, record = chain.build(RowKeys(work_group_of(device), name_of(index), supernodes is not None))
     groups = min(-(-n // record.work_group), device.compute_units * _KEY_GROUPS)
-    per_lane = np.int64(limits.entries_per_lane)
-    chain.launch(built, groups, index.type(n), np.int32(shifts - 1), per_lane, indptr, levels, keys, highest)
-    n_keys = (int(chain.read(highest, 1)[0]) + 1) * shifts
-    order, pointers = allocate(queue, "rows by level", n, np.dtype(np.int32)), chain.scratch(n_keys + 1, np.int32)
-    enqueue_sort_by_key(chain, keys, n, n_keys, n_items=n, sorted_items=order, pointers=pointers)
+    # An entry of a supernode has a value in each of its rows.
+    per_lane = limits.entries_per_lane if supernodes is None else max(2 * limits.entries_per_lane // limits.supernode_rows, 1)
+    numbers = index.type(n), np.int32(shifts - 1), np.int64(per_lane), np.int32(n_keys)
+    chain.launch(built, groups, *numbers, indptr, *of_supernodes, levels, keys)
+    order, pointers = allocate(queue, "rows by level", n, np.dtype(np.int32)), chain.scratch(n_keys + 2, np.int32)
+    enqueue_sort_by_key(chain, keys, n, n_keys + 1, n_items=n, sorted_items=order, pointers=pointers)
     starts = chain.read(pointers, n_keys + 1)
     shift_starts, starts = starts[:-1].reshape(-1, shifts), starts[::shifts]
     lengths = np.diff(starts)
@@ -120,6 +135,7 @@ def _find_level_sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl
     begins = np.flatnonzero(np.r_[True, is_wide[1:] | is_wide[:-1], True])
     launches = [(int(first), int(last), int(lengths[first:last].max())) for first, last in itertools.pairwise(begins)]
     chain.finish(order)
-    level_sets = LevelSets(order, copy_to_device(queue, "levels", np.ascontiguousarray(starts)), launches, shift_starts)
+    on_device = copy_to_device(queue, "levels", np.ascontiguousarray(starts))
+    level_sets = LevelSets(order, on_device, int(starts[-1]), launches, shift_starts)
     queue.finish()  # solutions on other queues read the level sets
     return level_sets

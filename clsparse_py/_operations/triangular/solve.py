@@ -13,8 +13,9 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.choose import Thresholds, choose_method, work_group_of_tasks
-from clsparse_py._operations.triangular.kernels import Ends, Solve, State, SyncFree, work_group_of
+from clsparse_py._operations.triangular.kernels import Solve, State, SupernodePlaces, SyncFree, work_group_of
 from clsparse_py._operations.triangular.level_sets import LevelSets, get_level_sets
+from clsparse_py._operations.triangular.supernodes import GROUPS, Triangle, inspect_triangle
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
@@ -24,8 +25,6 @@ from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["RightSide", "Solver", "get_solver"]
 
-#: Most work-groups to a compute unit of a launch that solves rows of a triangular system.
-_SOLVE_GROUPS = 8
 #: Number of adjacent right-hand sides (columns of b) that a work-item solves together by the method "serial".
 _WIDTH = 8
 
@@ -83,18 +82,23 @@ class Solver:
     ) -> None:
         chain = Chain(queue)
         self.method = method
-        self.diagonal_at_end = structure.get_plan((Ends, upper), lambda: _ends_with_diagonal(queue, structure, upper))
-        levels: LevelSets | None = None if method == "serial" else get_level_sets(structure, upper)
+        triangle = structure.get_plan((Triangle, upper), lambda: inspect_triangle(queue, structure, upper))
+        self.diagonal_at_end = triangle.diagonal_at_end
+        self._supernodes = triangle.supernodes if method == "sync-free" else None
+        levels: LevelSets | None = None if method == "serial" else get_level_sets(structure, upper, self._supernodes)
         self.levels = levels
         self._fields = name_of(structure.indptr.dtype), dtype.name, upper, unit, self.diagonal_at_end
         self._indptr, self._indices = structure.indptr, structure.indices
-        self._max_groups = chain.device.compute_units * _SOLVE_GROUPS
+        self._max_groups = chain.device.compute_units * GROUPS
         # By the logarithm to base 2 of the number of columns that a team solves.
         self._tasks: dict[int, Tasks] = {}
         self._kernels: dict[int, Built] = {}
         if levels is not None and method == "sync-free":
-            self._sync_free = chain.build(SyncFree(work_group_of_tasks(chain.device), *self._fields))[0]
-            self._places = structure.get_plan((_find_places, upper), lambda: _find_places(queue, structure, levels))
+            self._sync_free = chain.build(SyncFree(work_group_of_tasks(chain.device), *self._fields, triangle.rows))[0]
+            self._n_places = levels.rows * triangle.rows
+            self._places = structure.get_plan(
+                (_find_places, upper), lambda: _find_places(queue, structure, levels, triangle, upper)
+            )
             self._get_tasks(queue, levels, 0)
         else:
             self._build(chain, 1)
@@ -104,7 +108,7 @@ class Solver:
         tasks = self._tasks.get(column_shift)
         if tasks is None:
             teams = self._sync_free.parameters.work_group >> column_shift
-            tasks = self._tasks[column_shift] = _make_tasks(queue, levels, self._indptr.size - 1, teams)
+            tasks = self._tasks[column_shift] = _make_tasks(queue, levels, teams)
         return tasks
 
     def _build(self, chain: Chain, width: int) -> Built:
@@ -152,10 +156,9 @@ class Solver:
         # Tickets are numbers below 2^31; each work-group takes one more than there are.
         most_groups = units * limits.max_groups_per_unit << column_shift
         most = max((2**31 - 1 - most_groups) // tasks.count << column_shift, 1)
-        n, n_states = self._indptr.size - 1, len(State._fields)
-        state = chain.scratch(n_states + min(b.columns, most) * n * (x.dtype.itemsize // 4), np.int32)
-        indices = None if self.diagonal_at_end else self._indices
-        arrays = tasks.bounds, levels.order, self._indptr, indices, self._places, values, b.values, x, state
+        state = chain.scratch(len(State._fields) + min(b.columns, most) * self._n_places * (x.dtype.itemsize // 4), np.int32)
+        more = self._supernodes if self.diagonal_at_end else self._indices
+        arrays = tasks.bounds, levels.order, self._indptr, more, self._places, values, b.values, x, state
         for first in range(0, b.columns, most):
             width = min(most, b.columns - first)
             blocks = (width - 1 >> column_shift) + 1
@@ -200,7 +203,7 @@ def _enqueue_sync_free(
     bounds: cl_array.Array,
     order: cl_array.Array,
     indptr: cl_array.Array,
-    indices: cl_array.Array | None,
+    indices_or_supernodes: cl_array.Array | None,
     places: cl_array.Array,
     values: cl_array.Array,
     b: cl_array.Array,
@@ -219,26 +222,14 @@ def _enqueue_sync_free(
     # Of several launches each notes a zero on the diagonal.
     chain.fill(state, 0, n_words)
     numbers = *map(np.uint32, (tasks, width, column_shift)), np.uint64(columns), np.uint64(first), np.uint32(max_polls)
-    structure = (order, indptr) if indices is None else (order, indptr, indices)
+    structure = (order, indptr) if indices_or_supernodes is None else (order, indptr, indices_or_supernodes)
     vectors = values, b, *map(np.int64, steps), x, state
     chain.launch(built, groups, *numbers, np.int32(groups), bounds, *structure, places, *vectors)
 
 
-def _ends_with_diagonal(queue: cl.CommandQueue, structure: Structure, upper: bool) -> bool:
-    """Return whether each row ends (upper: begins) with its only diagonal entry, and has none beyond it; waits for the device."""
-    indices, indptr = structure.indices, structure.indptr
-    chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
-    built, record = chain.build(Ends(work_group_of(chain.device), name_of(index), upper))
-    other = chain.scratch(1, np.int32)
-    chain.fill(other, 0, 1)
-    groups = min(-(-n // record.work_group), chain.device.compute_units * _SOLVE_GROUPS)
-    chain.launch(built, groups, index.type(n), indptr, indices, other)
-    return not chain.read(other, 1)[0]
-
-
-def _make_tasks(queue: cl.CommandQueue, levels: LevelSets, n: int, teams: int) -> Tasks:
-    """Return the tasks of the method "sync-free" for n rows and work-groups of so many ``teams``."""
-    starts = levels.shift_starts.ravel()
+def _make_tasks(queue: cl.CommandQueue, levels: LevelSets, teams: int) -> Tasks:
+    """Return the tasks of the method "sync-free" for work-groups of so many ``teams``."""
+    starts, n = levels.shift_starts.ravel(), levels.rows
     shifts = np.minimum(np.arange(levels.shift_starts.shape[1]), teams.bit_length() - 1)
     rows_at_once = np.tile(teams >> shifts, levels.count)
     counts = -(-np.diff(starts, append=n) // rows_at_once)
@@ -253,12 +244,19 @@ def _make_tasks(queue: cl.CommandQueue, levels: LevelSets, n: int, teams: int) -
     return Tasks(on_device, number.size, -(-number.size // levels.count))
 
 
-def _find_places(queue: cl.CommandQueue, structure: Structure, levels: LevelSets) -> cl_array.Array:
-    """Return, for each entry of a matrix, the place in the order by level of the row that its column names."""
+def _find_places(
+    queue: cl.CommandQueue, structure: Structure, levels: LevelSets, triangle: Triangle, upper: bool
+) -> cl_array.Array:
+    """Return, for each entry of a matrix, the place of the unknown that its column names, in the order by level."""
     chain, n = Chain(queue, structure.indices, levels.order), structure.shape[0]
     # The place of each row: the order's inverse.
     place_of = chain.scratch(n, np.int32)
     enqueue_sort_by_key(chain, levels.order, n, n, n_items=n, sorted_items=place_of)
+    if triangle.supernodes is not None:
+        index, place_of_first, place_of = structure.indptr.dtype, place_of, chain.scratch(n, np.int32)
+        built, record = chain.build(SupernodePlaces(work_group_of(chain.device), name_of(index), upper, triangle.rows))
+        groups = min(-(-n // record.work_group), chain.device.compute_units * GROUPS)
+        chain.launch(built, groups, index.type(n), triangle.supernodes, place_of_first, place_of)
     places = allocate(queue, "places of unknowns", structure.indices.size, np.dtype(np.int32))
     enqueue_permute(chain, structure.indices, place_of, places, places.size)
     chain.finish(places)

@@ -211,6 +211,8 @@ class TriangularPlan(SetOnce):
 
     def _dtype(self, rows: Matrix, right: Any) -> np.dtype[Any]:
         """Return the dtype of the solutions: the common dtype of A and b, float32 at least, as in SciPy."""
+        if rows.dtype == right.dtype and rows.dtype.char in "fdFD":
+            return rows.dtype
         # As in SciPy, b counts as at least float32; an integer diagonal, whose inverse is float64, counts only if it is inverted.
         of_b = np.promote_types(np.float32, right.dtype)
         of_A = np.empty(0, np.promote_types(rows.dtype, of_b)) if self.unit_diagonal else rows

@@ -20,6 +20,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._operations.triangular.choose import Thresholds
 from clsparse_py._operations.triangular.kernels import SyncFree, SyncFreeLevels
 from clsparse_py._operations.triangular.level_sets import get_level_sets
+from clsparse_py._operations.triangular.supernodes import inspect_triangle
 from tests.solvers.linalg.test_triangular_plan import backward_error, dtypes_of, structure
 from tests.supposed import suppose
 
@@ -65,11 +66,72 @@ def test_solutions_agree_with_those_of_row_by_row(waiting: cl.CommandQueue, monk
                 plans = [
                     linalg.triangular_plan(A, lower=lower, unit_diagonal=unit, method=name) for name in ("serial", "sync-free")
                 ]
-                for shape in ((n,), (n, 1), (n, 5)):
+                for shape in ((n,), (n, 1), (n, 5), (n, 35)):
                     b = rng.standard_normal(shape).astype(dtype)
                     wanted, result = plans[0](b), plans[1](b)
                     scale = np.abs(wanted).max()
                     np.testing.assert_allclose(result / scale, wanted / scale, rtol=0, atol=2000 * float(np.finfo(dtype).eps))
+
+
+def blocked_triangle(n: int, sizes: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> np.ndarray:
+    """Return a dense lower triangle whose rows form blocks of such ``sizes``: rows of a block share all columns before it."""
+    dense, first = np.zeros((n, n)), 0
+    while first < n:
+        size = int(rng.choice(sizes))
+        block = dense[first : first + size]
+        block[:, :first] = rng.standard_normal((len(block), first)) * (rng.random(first) < 10 / n)
+        block[:, first : first + size] = np.tril(rng.standard_normal((len(block),) * 2) + 5 * np.eye(len(block)))
+        first += size
+    return (dense * (1 + 0.5j) if np.dtype(dtype).kind == "c" else dense).astype(dtype)
+
+
+def supernodes_of(dense: np.ndarray, most: int, upper: bool) -> list[int]:
+    """Return, of each row, what ``templates/triangular/supernodes.mako`` describes."""
+    pattern, n = dense != 0, len(dense)
+    order = range(n)[:: -1 if upper else 1]
+    result, first = [0] * n, 0
+    for place, row in enumerate(order):
+        before = pattern[order[place - 1]].copy() if place else None
+        if before is not None:
+            before[row] = True
+        if before is None or place - first == most or not np.array_equal(before, pattern[row]):
+            first = place
+        result[row] = first - place
+        result[order[first]] = place - first + 1
+    return result
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_supernodes(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    rng = np.random.default_rng(5)
+    of_runs = ((1, (1,)), (7, (7,)), (60, (60,)), (150, (3,)), (150, (1, 2, 3, 4, 5, 9)))
+    for (i, dtype), (n, sizes), upper in itertools.product(enumerate(dtypes_of(waiting)), of_runs, (False, True)):
+        numbers = {"work_group": (1, 8, 32)[i % 3], "entries_per_lane": (2, 8)[upper], "columns_at_once": (4, 16)[upper]}
+        dense = blocked_triangle(n, sizes, dtype, rng)
+        dense = dense[::-1, ::-1].copy() if upper else dense
+        host = scipy.sparse.csr_array(dense)
+        host.indices, host.indptr = (part.astype((np.int32, np.int64)[i % 2]) for part in (host.indices, host.indptr))
+        bound = (n + 2) * float(np.finfo(dtype).eps) * (4 if dense.dtype.kind == "c" else 2)
+        results: dict[int, list[bytes]] = {MANY: [], 0: []}
+        for polls, unit in itertools.product(results, (False, True)):
+            supposed = suppose(Thresholds, supernode_rows=rows, min_continued=0.0, max_polls=polls, **numbers)
+            monkeypatch.setattr(Thresholds, "of", supposed)
+            A = clsparse_py.csr_array(host, queue=waiting)
+            triangle = inspect_triangle(waiting, A.structure, upper)
+            wanted = supernodes_of(dense, rows, upper)
+            if triangle.supernodes is not None:
+                assert triangle.supernodes.get().tolist() == wanted
+            assert (triangle.supernodes is None) == (rows == 1 or min(wanted) > 0)
+            plan = linalg.triangular_plan(A, lower=not upper, unit_diagonal=unit, method="sync-free")
+            wide = dense.astype(np.result_type(dtype, np.float64))
+            if unit:
+                np.fill_diagonal(wide, 1)
+            for shape in ((n,), (n, 3), (n, 20)):
+                b = np.random.default_rng(n).standard_normal(shape).astype(dtype)
+                result = plan(b)
+                assert backward_error(wide, result.astype(wide.dtype), b) <= bound
+                results[polls].append(result.tobytes())
+        assert results[0] == results[MANY]
 
 
 def test_diagonals_without_a_normal_inverse(waiting: cl.CommandQueue) -> None:

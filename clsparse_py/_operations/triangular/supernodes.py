@@ -1,0 +1,61 @@
+"""Where the rows of a triangular matrix have their diagonal entries, and its supernodes: adjacent rows solved without a wait."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.triangular.choose import Thresholds
+from clsparse_py._operations.triangular.kernels import Ends, EndsCounts, Supernodes, work_group_of
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._run.launch import Chain
+
+__all__ = ["GROUPS", "Triangle", "inspect_triangle"]
+
+#: Most work-groups to a compute unit of a launch over the rows of a triangular matrix.
+GROUPS = 8
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """A triangle's rows.
+
+    Attributes
+    ----------
+    diagonal_at_end : bool
+        Whether each row ends (upper: begins) with its diagonal entry, and has none beyond it.
+    rows : int
+        Most rows of a supernode; 1 if the triangle has too few supernodes of more rows.
+    supernodes : pyopencl.array.Array or None
+        Of each row, as ``templates/triangular/supernodes.mako`` describes; None if ``rows`` is 1.
+    """
+
+    diagonal_at_end: bool
+    rows: int = 1
+    supernodes: cl_array.Array | None = None
+
+
+def inspect_triangle(queue: cl.CommandQueue, structure: Structure, upper: bool) -> Triangle:
+    """Return where the rows of a triangle have their diagonal entries, and its supernodes; waits for the device."""
+    indices, indptr = structure.indices, structure.indptr
+    chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
+    name, limits = name_of(index), Thresholds.of(chain.device)
+    built, record = chain.build(Ends(work_group_of(chain.device), name, upper))
+    continues, counts = chain.scratch(n, np.int32), chain.scratch(len(EndsCounts._fields), np.int32)
+    chain.fill(counts, 0, counts.size)
+    groups = min(-(-n // record.work_group), chain.device.compute_units * GROUPS)
+    chain.launch(built, groups, index.type(n), indptr, indices, continues, counts)
+    found = EndsCounts(*map(int, chain.read(counts, counts.size)))
+    # Places of unknowns are numbers below 2^31.
+    rows = limits.supernode_rows if n * limits.supernode_rows < 2**31 else 1
+    if found.others or rows == 1 or found.continued < max(limits.min_continued * n, 1):
+        return Triangle(not found.others)
+    supernodes = allocate(queue, "supernodes", n, np.dtype(np.int32))
+    built, _ = chain.build(Supernodes(record.work_group, name, upper, rows))
+    chain.launch(built, groups, index.type(n), continues, supernodes)
+    chain.finish(supernodes)
+    return Triangle(True, rows, supernodes)
