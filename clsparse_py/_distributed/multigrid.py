@@ -1,4 +1,4 @@
-"""Smoothed aggregation over ranks: a rank aggregates its own nodes, and products run over all ranks."""
+"""Smoothed aggregation over ranks: a rank aggregates its own nodes, and products run over all ranks; small levels are whole."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.plans import SpgemmPlan, TransposePlan, have_one_structure
 from clsparse_py._distributed.shared import Distributed, describe
 from clsparse_py._distributed.systems import DividedOperator, require_square, take_own_part
-from clsparse_py._distributed.vectors import compute_norm_share
+from clsparse_py._distributed.vectors import compute_norm_share, vector
+from clsparse_py._distributed.whole_levels import Gathering, max_whole_rows
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.reductions.sums import diagonal_on_device
 from clsparse_py._run.transfer import copy_to_device, copy_to_host, from_host
 from clsparse_py._solvers.aggregation.aggregates import Aggregates, aggregate_nodes
 from clsparse_py._solvers.aggregation.graph import reduce_blocks, select_strong_entries
 from clsparse_py._solvers.aggregation.tentative import make_tentative_prolongator
-from clsparse_py._solvers.amg.coarsest import invert_on_host
+from clsparse_py._solvers.amg.coarsest import invert_coarsest, invert_on_host
 from clsparse_py._solvers.amg.levels import Level
-from clsparse_py._solvers.amg.setup import Options, build_levels, check_candidates, smooth_candidates
+from clsparse_py._solvers.amg.setup import Coarsening, Options, build_levels, check_candidates, coarsen, smooth_candidates
 from clsparse_py._solvers.amg.solver import MultilevelSolver, Preconditioner, read_cycle_name
 
 if TYPE_CHECKING:
@@ -86,14 +87,18 @@ def _read_candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
 
 
 class _Coarsening:
-    """The step from a multigrid level to the next coarser one over ranks; the tentative prolongator T serves new values, too."""
+    """The step from a multigrid level over ranks to the next coarser one; the tentative prolongator T serves new values, too.
 
-    def __init__(self, B: cl_array.Array, T: csr_array, omegas: tuple[float, ...], symmetry: str) -> None:
-        self.B, self._T, self._omegas, self._symmetry = B, T, omegas, symmetry
+    ``is_whole``: each rank gets the whole of the coarser level.
+    """
+
+    def __init__(self, B: cl_array.Array, T: csr_array, omegas: tuple[float, ...], symmetry: str, *, is_whole: bool) -> None:
+        self.B, self._T, self._omegas, self._symmetry, self._is_whole = B, T, omegas, symmetry, is_whole
         # The hierarchy's first set-up makes no plans of products: most hierarchies are never refreshed.
         self._is_planned = False
         self._plans: dict[str | int, SpgemmPlan] = {}
         self._transpose_plan: TransposePlan | None = None
+        self._gathering: Gathering | None = None
 
     def run(self, level: Level, below: Any = None) -> Any:
         """Set a level's prolongator P and restriction R for its matrix's present values, and return the next level's matrix.
@@ -104,9 +109,14 @@ class _Coarsening:
         P = self._T
         for number, omega in enumerate(self._omegas):
             P = self._multiply(number, level.smoothing(omega), P)
-        is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
-        level.P, level.R = P, self._transpose(P.conj() if is_conjugate else P)
-        return self._multiply("R(AP)", level.R, self._multiply("AP", level.A, P))
+        is_conjugate, AP = P.dtype.kind == "c" and self._symmetry == "hermitian", self._multiply("AP", level.A, P)
+        if not self._is_whole:
+            level.P, level.R = P, self._transpose(P.conj() if is_conjugate else P)
+            return self._multiply("R(AP)", level.R, AP)
+        if self._gathering is None:
+            self._gathering = Gathering(P, AP)
+        level.P, level.R, matrix = self._gathering(P, AP, is_conjugate=is_conjugate)
+        return matrix if below is None else below.with_values(matrix.data)
 
     def _multiply(self, name: str | int, A: csr_array, B: csr_array) -> Any:
         """Return the product of two matrices over ranks, by the plan that is kept under ``name`` if products are planned."""
@@ -125,15 +135,18 @@ class _Coarsening:
         return self._transpose_plan(P)
 
 
-def _coarsen(level: Level, number: int, options: Options) -> _Coarsening | None:
-    """Return the `_Coarsening` (tentative prolongator) from a level to the next; None if that is empty or no smaller."""
-    A = level.A
+def _coarsen(level: Level, number: int, options: Options) -> Coarsening | None:
+    """Return the step from a level to the next, on this rank's device if each rank has it whole; None if that is no smaller."""
+    if not isinstance(level.A, Distributed):
+        return coarsen(level, number, options)
+    A: Any = level.A
     comm, queue = A.comm, A.queue
     groups = _aggregate_own_nodes(level, options.at_level("strength", number))
     smooth_candidates(level, *options.at_level("improve_candidates", number))
     assert level.B is not None
     columns = level.B.shape[1]
-    coarse = Division(np.cumsum([0, *(columns * int(n) for n in comm.stacked(np.int64(groups.n if groups else 0)))]))
+    n_aggregates, max_whole = comm.stacked(np.array([groups.n if groups else 0, max_whole_rows(queue)], np.int64)).T
+    coarse = Division(np.cumsum([0, *(columns * n_aggregates)]))
     if not coarse.n or coarse.n >= A.shape[0]:
         return None
     if groups and groups.n:
@@ -144,7 +157,10 @@ def _coarsen(level: Level, number: int, options: Options) -> _Coarsening | None:
         B = from_host(queue, np.zeros((0, columns), A.dtype), copy=True)
     nothing = device_array((A.local.shape[0], 0), dtype=A.dtype, queue=A.queue)
     T = A.assembled(comm, A.rows, coarse, local, nothing, np.zeros(0, np.int64))
-    return _Coarsening(B, T, options.at_level("smooth", number), options.symmetry)
+    is_whole = bool(coarse.n <= max_whole.min())
+    if is_whole:
+        B = from_host(queue, vector.over(B, comm, coarse).allgather(), copy=True)
+    return _Coarsening(B, T, options.at_level("smooth", number), options.symmetry, is_whole=is_whole)
 
 
 def _aggregate_own_nodes(level: Level, theta: float) -> Aggregates | None:
@@ -200,9 +216,13 @@ class Hierarchy(Distributed, MultilevelSolver):
 
     @override
     def _invert_coarsest(self) -> Any:
-        """Return the inverse of the coarsest level's matrix, made on rank 0 and divided among the ranks."""
-        # Each rank has its own rows of the coarsest matrix's inverse, and multiplies these rows by all of b.
-        return self.levels[-1].A.by_root(invert_on_host)
+        """Return the inverse of the coarsest level's matrix; that of a level over ranks is made on rank 0, and divided."""
+        coarsest = self.levels[-1]
+        if isinstance(coarsest.A, Distributed):
+            # Each rank has its own rows of the coarsest matrix's inverse, and multiplies these rows by all of b.
+            return cast("csr_array", coarsest.A).by_root(invert_on_host)
+        with self.comm.agreeing():
+            return invert_coarsest(coarsest.A)
 
     @override
     def refresh(self, values: Any) -> None:

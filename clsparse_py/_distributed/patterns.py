@@ -28,7 +28,17 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
 
-__all__ = ["Pattern", "Product", "check", "gather_values", "number_entries", "renumber", "without_unused"]
+__all__ = [
+    "Joined",
+    "Pattern",
+    "Product",
+    "check",
+    "gather_values",
+    "number_entries",
+    "number_parts",
+    "renumber",
+    "without_unused",
+]
 
 #: A function that multiplies two matrices on one device: of a rank's own columns ("own"), or of other ranks' ("others").
 Multiply = Callable[[str, device_array, device_array], device_array]
@@ -48,16 +58,16 @@ class Pattern:
     def __init__(self, A: csr_array) -> None:
         self.local, self.remote = A.local.structure, A.remote.structure
         self.products: weakref.WeakKeyDictionary[Pattern, Product] = weakref.WeakKeyDictionary()
-        self._joined: _Joined | None = None
+        self._joined: Joined | None = None
 
-    def join(self, A: csr_array) -> _Joined:
+    def join(self, A: csr_array) -> Joined:
         """Return the gathering of values for a rank's rows of A as one matrix: own columns first, then the halo's; cached."""
         if self._joined is None:
-            self._joined = _Joined(hstack([check(part) for part in _number_parts(A)], format="csr"))
+            self._joined = Joined(hstack([check(part) for part in number_parts(A)], format="csr"))
         return self._joined
 
 
-class _Joined:
+class Joined:
     """The gathering of the values of a matrix whose entries come from two arrays.
 
     Parameters
@@ -89,7 +99,7 @@ class Product:
     def __init__(self, A: csr_array, B: csr_array) -> None:
         self._queue, self._needs_rows = A.queue, bool(A.halo.columns.size)
         own = B.columns.part(A.comm.rank)
-        numbered = _number_parts(B)
+        numbered = number_parts(B)
         self._sent, columns = self._exchange_columns(A, B, numbered)
         self._exchanges: dict[np.dtype[Any], Staged] = {}
         # The rows that this rank receives stand below its own rows of B; their values follow on the rank's own values.
@@ -98,7 +108,7 @@ class Product:
         self._names = np.union1d(B.halo.columns, outside)
         self._own, self._others = None, None
         if self._needs_rows:
-            self._own = _Joined(vstack([check(numbered[0]), self._place_received(received, B.local.nnz)], format="csr"))
+            self._own = Joined(vstack([check(numbered[0]), self._place_received(received, B.local.nnz)], format="csr"))
         if self._names.size:
             remote = scipy.sparse.csr_array(
                 (remote.data, np.searchsorted(self._names, outside)[remote.indices], remote.indptr),
@@ -107,9 +117,9 @@ class Product:
             blocks = [check(renumber(_number(B.remote, 0), np.searchsorted(self._names, B.halo.columns), self._names.size))]
             if self._needs_rows:
                 blocks.append(self._place_received(remote, B.remote.nnz))
-            self._others = _Joined(vstack(blocks, format="csr"))
+            self._others = Joined(vstack(blocks, format="csr"))
         # Of the product's entries in other ranks' columns, found with the first product: rows of A, structure and halo.
-        self._border: _Joined | None = None
+        self._border: Joined | None = None
         self._remote: device_array | None = None
         self._halo: Halo | None = None
 
@@ -191,7 +201,7 @@ class Product:
         if product.nnz:
             rows = np.flatnonzero(np.diff(copy_to_host(product.indptr, self._queue)))
             numbered = A.pattern.join(A).numbered if self._needs_rows else _number(A.local, 0)
-            self._border = _Joined(check(numbered[rows]))
+            self._border = Joined(check(numbered[rows]))
         return without_unused(product, self._names)
 
 
@@ -201,7 +211,7 @@ def check(A: device_array) -> device_array:
     return A
 
 
-def _number_parts(A: csr_array) -> tuple[device_array, device_array]:
+def number_parts(A: csr_array) -> tuple[device_array, device_array]:
     """Return the local and the remote part of A with their entries' numbers as values, the local part first."""
     return _number(A.local, 0, A.remote.nnz), _number(A.remote, A.local.nnz)
 

@@ -117,18 +117,17 @@ class _Room:
 
 def _cast_matrix(A: Any, dtype: np.dtype[Any]) -> Any:
     """Return a matrix, cast if its products with vectors of a dtype would have another dtype, and wait until it is ready."""
-    matrix = A if np.result_type(A.dtype, dtype) == dtype else cast_to(A, dtype)
-    as_divided(matrix).mapped(_await_matrix, _await_matrix)
-    return matrix
 
+    def cast(part: csr_array) -> csr_array:
+        """Return a matrix on one device, cast if need be, once it is on its device and its structure was checked."""
+        matrix: csr_array = part if np.result_type(part.dtype, dtype) == dtype else cast_to(part, dtype)
+        matrix.require_valid()
+        for array in matrix.parts:
+            for event in array.events:
+                event.wait()
+        return matrix
 
-def _await_matrix(A: csr_array) -> csr_array:
-    """Wait until a matrix is on its device and its structure was checked, and return the matrix."""
-    A.require_valid()
-    for part in A.parts:
-        for event in part.events:
-            event.wait()
-    return A
+    return as_divided(A).mapped(cast, cast)
 
 
 def _cast_vector(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:

@@ -35,11 +35,12 @@ class Level:
     Attributes
     ----------
     A : csr_array
-        The matrix. Over ranks it is a `clsparse_py.distributed.csr_array`, as P and R are.
+        The matrix. Over ranks it is a `clsparse_py.distributed.csr_array`, or one of which each rank has all.
     P, R : csr_array or None
-        Prolongation from the next coarser level, and restriction to it; None on the coarsest.
+        Prolongation from the next coarser level, and restriction to it; None on the coarsest. From a level over ranks to one
+        that each rank has whole, they only have a ``shape``, and ``whole()`` on all ranks returns the SciPy matrix.
     B : pyopencl.array.Array or None
-        The near-nullspace candidates, a column each, of this rank's own rows; None on levels that were taken over.
+        The near-nullspace candidates, a column each, of this rank's rows of A; None on levels that were taken over.
     blocksize : int
         Unknowns to a node.
     presmoother, postsmoother : Smoother or None

@@ -36,7 +36,7 @@ def bind_product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.
     of_ranks = as_divided(A)
     local, around = of_ranks.local, of_ranks.around(queue, x, y)
     if not around:
-        return _bind_local_product(queue, local, x, y, adds)
+        return _bind_local_product(queue, local, x, y, adds) if y.size else lambda: None
     command = _bind_local_product(queue, local, x, y, adds) if local.nnz else None
     begin, end = around
 

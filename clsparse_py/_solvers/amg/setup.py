@@ -34,7 +34,15 @@ from clsparse_py._solvers.amg.smoothers import list_by_level, make_smoother, unp
 from clsparse_py._solvers.amg.solver import MultilevelSolver
 from clsparse_py._solvers.linalg.problem import as_divided
 
-__all__ = ["Options", "build_levels", "check_candidates", "smooth_candidates", "smoothed_aggregation_solver"]
+__all__ = [
+    "Coarsening",
+    "Options",
+    "build_levels",
+    "check_candidates",
+    "coarsen",
+    "smooth_candidates",
+    "smoothed_aggregation_solver",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -125,6 +133,7 @@ class _Step:
         self._transposed: Any = None
         self._galerkin: RapPlan | None = None
 
+    @door()
     def run(self, level: Level, below: csr_array | None = None) -> csr_array:
         """Set a level's prolongator P and restriction R for its matrix's present values; return the matrix of the next level.
 
@@ -187,7 +196,8 @@ def smoothed_aggregation_solver(
     A : sparse array or numpy.ndarray
         n x n, Hermitian: of this package or of SciPy. Of a `bsr_array`, the unknowns of a block are those of a node,
         which are aggregated together; the hierarchy itself is in CSR form. Of a `clsparse_py.distributed.csr_array`, whose rows
-        and columns are divided alike, all levels are over the same ranks; a rank aggregates its own nodes.
+        and columns are divided alike, the finest level and other large ones are over the same ranks, where a rank aggregates its
+        own nodes; small levels are whole on each rank.
     B : numpy.ndarray or pyopencl.array.Array, optional
         Near-nullspace candidates, n entries or n x k: what ``A x`` is almost 0 for, such as rigid body modes. By default ones; of
         blocks, as many, ones for one unknown of the nodes each. Over ranks: as operands of ``A @ B``.
@@ -274,7 +284,7 @@ def _set_up_on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
     level = Level(
         finest, B=_read_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric"
     )
-    return MultilevelSolver(*build_levels(level, options, _coarsen))
+    return MultilevelSolver(*build_levels(level, options, coarsen))
 
 
 class Coarsening(Protocol):
@@ -329,7 +339,8 @@ def _set_smoothers(levels: list[Level], options: Options) -> None:
             setattr(level, name, smoother)
 
 
-def _coarsen(level: Level, number: int, options: Options) -> _Step | None:
+@door()
+def coarsen(level: Level, number: int, options: Options) -> _Step | None:
     """Smooth a level's candidates, and return the step to the next coarser level, on one device; None if that were no smaller."""
     graph = select_strong_entries(reduce_blocks(level.A, level.blocksize), options.at_level("strength", number))
     queue = level.A.queue

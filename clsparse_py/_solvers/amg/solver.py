@@ -47,7 +47,8 @@ class MultilevelSolver:
     Attributes
     ----------
     levels : list of Level
-        From the finest to the coarsest, with ``A``, ``P`` and ``R``, each a `csr_array`, over ranks if the finest is.
+        From the finest to the coarsest, with ``A``, ``P`` and ``R``, each a `csr_array`. If the finest is over ranks, small
+        levels are whole on each rank; see `Level`.
 
     Examples
     --------

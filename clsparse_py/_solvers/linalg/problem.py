@@ -196,7 +196,7 @@ class Divided(abc.ABC):
         """Return a context in which an exception of one rank ends the waits of all ranks of the matrix."""
 
 
-class _OnOneDevice(Divided):
+class OnOneDevice(Divided):
     """A matrix or operator on one device, as the only rank has it: all of it."""
 
     begin, all_sum = 0, None
@@ -249,7 +249,7 @@ class _OnOneDevice(Divided):
 
 def as_divided(A: Any) -> Divided:
     """Return a matrix over ranks as it is, and a matrix on one device as a matrix over a single rank."""
-    return A if isinstance(A, Divided) else _OnOneDevice(A)
+    return A if isinstance(A, Divided) else OnOneDevice(A)
 
 
 class _Problem(Problem):
