@@ -1,8 +1,9 @@
 """Several devices of one host: ``python -m bench.cards --out FILE`` measures all that is asked of two and four, beside one alone.
 
 Products with 27-point grids and R-MAT graphs, beside their local parts and the model of `bench.halos`; conjugate gradients on
-grids that grow with the devices; ``A @ A``. Over threads of this process and, if there is an ``mpiexec``, over as many processes.
-Devices are those like the default one; ``--ranks`` beyond their number share them, which tells what ranks cost, and no speed-up.
+grids that grow with the devices; ``A @ A``; multigrid whose coarse levels are divided, or whole on each rank. Over threads of
+this process and, if there is an ``mpiexec``, over as many processes. Devices are those like the default one; ``--ranks`` beyond
+their number share them, which tells what ranks cost, and no speed-up.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,9 @@ import clsparse_py as sp
 from bench import gallery
 from bench.halos import of_grid
 from clsparse_py import distributed
+from clsparse_py._decisions import thresholds
 from clsparse_py._distributed.places import assign_devices, list_default_devices
+from clsparse_py._distributed.whole_levels import Thresholds
 
 __all__ = ["rows_of_grid"]
 
@@ -36,6 +40,8 @@ _BATCHES = 5
 _CALLS = 10
 #: Iterations of conjugate gradients.
 _ITERATIONS = 30
+#: Most rows of multigrid levels that are whole on each rank: none, the default on GPUs, and four times as many.
+_WHOLE_ROWS = (0, 1 << 17, 1 << 19)
 
 
 def rows_of_grid(shape: tuple[int, int, int], first: int, last: int) -> scipy.sparse.csr_array:
@@ -123,6 +129,43 @@ def _iterations(comm: Any, n: int) -> list[Row]:
     return results
 
 
+@contextmanager
+def _whole_up_to(comm: Any, rows: int) -> Iterator[None]:
+    """Let multigrid levels of at most so many rows be whole on each rank; ranks may be threads, which share the threshold."""
+    comm.barrier()
+    Thresholds.of = classmethod(lambda cls, *_: cls(max_whole_rows=rows))  # type: ignore[assignment]
+    comm.barrier()
+    yield
+    comm.barrier()
+    Thresholds.of = classmethod(thresholds.Thresholds.of.__func__)  # type: ignore[attr-defined, assignment]
+
+
+def _multigrid(comm: Any, n: int) -> list[Row]:
+    """Return the times of multigrid's set-up, `refresh`, cycle and solution to 1e-8, by the rows of levels that are whole."""
+    division = distributed.by_rows(n**3, comm.size)
+    own = division.part(comm.rank)
+    A = distributed.csr_array(rows_of_grid((n, n, n), own.start, own.stop), comm, rows=division)
+    b = distributed.vector(np.ones(own.stop - own.start), comm, division)
+
+    def set_up(rows: int) -> Any:
+        with _whole_up_to(comm, rows):
+            return sp.amg.smoothed_aggregation_solver(A)
+
+    hierarchies = [set_up(rows) for rows in _WHOLE_ROWS]
+    cycles = [ml.aspreconditioner() for ml in hierarchies]
+    steps: dict[str, tuple[list[Callable[[], object]], int]] = {
+        "set-up": ([lambda rows=rows: set_up(rows) for rows in _WHOLE_ROWS], 1),  # type: ignore[misc]
+        "refresh": ([lambda ml=ml: ml.refresh(A) for ml in hierarchies], 1),  # type: ignore[misc]
+        "a V-cycle": ([lambda M=M: M @ b for M in cycles], _CALLS),  # type: ignore[misc]
+        "cg to 1e-8": ([lambda M=M: sp.linalg.cg(A, b, M=M, rtol=1e-8) for M in cycles], 1),  # type: ignore[misc]
+    }
+    return [
+        {"what": f"multigrid: {step}, levels whole up to {rows} rows, 27-point grid of {n}^3", "ms": ms}
+        for step, (ways, calls) in steps.items()
+        for rows, ms in zip(_WHOLE_ROWS, _milliseconds(comm, A.queue, *ways, calls=calls), strict=True)
+    ]
+
+
 def _of_gallery(comm: Any, name: str, *, squared: bool) -> list[Row]:
     S = gallery.load(name) if comm.rank == 0 else None
     A = distributed.csr_array.scattered(S, comm)
@@ -142,6 +185,7 @@ def measure_ranks(comm: Any, given: argparse.Namespace) -> list[Row]:
     cases: list[Callable[[], Row | list[Row]]] = [
         *(lambda n=n: _grid(comm, n) for n in given.points),  # type: ignore[misc]
         *(lambda n=n: _iterations(comm, n) for n in given.weak),  # type: ignore[misc]
+        *(lambda n=n: _multigrid(comm, n) for n in given.multigrid),  # type: ignore[misc]
         *(lambda name=name: _of_gallery(comm, name, squared=True) for name in given.squared),  # type: ignore[misc]
         *(lambda name=name: _of_gallery(comm, name, squared=False) for name in given.graphs),  # type: ignore[misc]
     ]
@@ -194,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--ranks", **numbers, help="by default 1, 2, 4, ... up to the number of devices")
     parser.add_argument("--points", **numbers, default=[200, 256], help="of grids along each axis; by default 200 and 256")
     parser.add_argument("--weak", **numbers, default=[200], help="of a rank's part of the grids of conjugate gradients; 200")
+    parser.add_argument("--multigrid", **numbers, default=[128], help="of grids along each axis; by default 128")
     parser.add_argument("--squared", nargs="*", default=["fd3d7_160", "fe3d27_120"], help="matrices of the gallery, for A @ A")
     parser.add_argument("--graphs", nargs="*", default=["rmat20", "rmat22"], help="matrices of the gallery, for A @ x")
     parser.add_argument("--ways", nargs="*", choices=["threads", "processes"], default=["threads", "processes"])

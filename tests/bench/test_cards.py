@@ -26,9 +26,9 @@ def test_ranks_of_one_device(tmp_path: Path, capsys: pytest.CaptureFixture[str],
     for name in ("_BATCHES", "_CALLS", "_ITERATIONS"):
         monkeypatch.setattr(cards, name, 2)
     out = tmp_path / "cards.json"
-    sizes = ["--points", "6", "--weak", "4", "--squared", "small_10", "--graphs", "small_10"]
+    sizes = ["--points", "6", "--weak", "4", "--multigrid", "8", "--squared", "small_10", "--graphs", "small_10"]
     cards.main(["--ranks", "1", "2", "--ways", "threads", "--out", str(out), *sizes])
     rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
-    assert [row["ranks"] for row in rows] == [1] * 6 + [2] * 6
+    assert [row["ranks"] for row in rows] == [1] * 18 + [2] * 18
     assert all(row["ms"] > 0 for row in rows)
-    assert capsys.readouterr().out.count("| threads | 2 |") == 6
+    assert capsys.readouterr().out.count("| threads | 2 |") == 18
