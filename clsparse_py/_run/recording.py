@@ -23,7 +23,7 @@ from typing_extensions import override
 from clsparse_py._build import programs
 from clsparse_py._build.built import Built, Launch, Numbers, Repeated, enqueue_kernel
 from clsparse_py._device.device import describe
-from clsparse_py._memory.memory import allocate, allocate_each, new_array, scratch, submit
+from clsparse_py._memory.memory import allocate, new_array, scratch, submit
 from clsparse_py._memory.pool import Arena, Lent
 from clsparse_py._run.launch import Chain, enqueue_copy, enqueue_fill, needs_no_events
 
@@ -364,11 +364,11 @@ class Recording:
             try:
                 memory = [arena.allocate(queue, size * dtype.itemsize) for _, dtype, _, _, size in forms]
             except cl.Error:
-                pass  # `allocate_each` raises the error
+                pass  # `allocate` raises the error
             else:
                 event = self.replay(queue, [*[array.base_data for array in inputs], *memory])
                 return [new_array(form, queue, data, [event]) for form, data in zip(forms, memory, strict=True)]
-        results = allocate_each(queue, purpose, [(size, dtype) for _, dtype, _, _, size in forms], allocator)
+        results = [allocate(queue, purpose, shape, dtype, allocator) for _, dtype, shape, _, _ in forms]
         chain = Chain(queue, *inputs)
         self.enqueue(chain, (*inputs, *results))
         chain.finish(*results)

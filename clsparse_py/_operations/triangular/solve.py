@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py._build.built import Built
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
-from clsparse_py._memory.memory import allocate
+from clsparse_py._memory.memory import allocate, layout
 from clsparse_py._operations.triangular.choose import Thresholds, choose_method, work_group_of_tasks
 from clsparse_py._operations.triangular.kernels import Solve, State, SupernodePlaces, SyncFree, work_group_of
 from clsparse_py._operations.triangular.level_sets import LevelSets, get_level_sets
@@ -20,7 +21,7 @@ from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.recording import run
+from clsparse_py._run.recording import Recording, record, run
 from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["RightSide", "Solver", "get_solver"]
@@ -93,6 +94,8 @@ class Solver:
         # By the logarithm to base 2 of the number of columns that a team solves.
         self._tasks: dict[int, Tasks] = {}
         self._kernels: dict[int, Built] = {}
+        # The kind of the last call of `solve`, its recorded commands, and the form of x.
+        self._recorded: tuple[Hashable, Recording, tuple[Any, ...]] | None = None
         if levels is not None and method == "sync-free":
             self._sync_free = chain.build(SyncFree(work_group_of_tasks(chain.device), *self._fields, triangle.rows))[0]
             self._n_places = levels.rows * triangle.rows
@@ -120,6 +123,21 @@ class Solver:
             built = self._kernels[width] = chain.build(record)[0]
         return built
 
+    def solve(self, queue: cl.CommandQueue, values: cl_array.Array, b: RightSide, shape: tuple[int, ...]) -> cl_array.Array:
+        """Return ``x = T^-1 b`` of a shape, by recorded commands; nothing is noted of the diagonal."""
+        kind, recorded = (shape, b[1:]), self._recorded
+        if recorded is None or recorded[0] != kind:
+
+            def enqueue(chain: Chain, values: cl_array.Array, right: cl_array.Array, x: cl_array.Array) -> None:
+                """Enqueue a solution, to be recorded."""
+                self.enqueue(chain, values, b._replace(values=right), x, is_noted=False)
+
+            form = queue.context, values.dtype, *layout(shape, values.dtype.itemsize)
+            recorded = self._recorded = kind, record(Chain(queue), enqueue, (values.dtype,) * 3), form
+        _, recording, form = recorded
+        (x,) = recording.make(queue, "x", (values, b.values), (form,), None)
+        return x
+
     def enqueue(
         self, chain: Chain, values: cl_array.Array, b: RightSide, x: cl_array.Array, *, is_noted: bool = True
     ) -> cl_array.Array:
@@ -131,7 +149,7 @@ class Solver:
             return self._enqueue_tasks(chain, self.levels, values, b, x)
         state = chain.scratch(len(State._fields), np.int32)
         if is_noted:
-            chain.fill(state, 0, state.size)
+            chain.fill(state, 0, len(State._fields))
         steps = np.int64(b.begin), np.int64(b.row_step), np.int64(b.column_step)
         structure, vectors = (self._indptr, self._indices), (values, b.values, *steps, x, state)
         n, columns = self._indptr.dtype.type(self._indptr.size - 1), np.uint64(b.columns)
@@ -156,7 +174,8 @@ class Solver:
         # Tickets are numbers below 2^31; each work-group takes one more than there are.
         most_groups = units * limits.max_groups_per_unit << column_shift
         most = max((2**31 - 1 - most_groups) // tasks.count << column_shift, 1)
-        state = chain.scratch(len(State._fields) + min(b.columns, most) * self._n_places * (x.dtype.itemsize // 4), np.int32)
+        n_words = len(State._fields) + min(b.columns, most) * self._n_places * (x.dtype.itemsize // 4)
+        state = chain.scratch(n_words, np.int32)
         more = self._supernodes if self.diagonal_at_end else self._indices
         arrays = tasks.bounds, levels.order, self._indptr, more, self._places, values, b.values, x, state
         for first in range(0, b.columns, most):
@@ -164,7 +183,7 @@ class Solver:
             blocks = (width - 1 >> column_shift) + 1
             ahead = limits.levels_ahead * tasks.in_a_level * blocks
             groups = min(max(ahead, units), most_groups, tasks.count * blocks)
-            sizes = tasks.count, groups, limits.max_polls, state.size
+            sizes = tasks.count, groups, limits.max_polls, n_words
             run(chain, _enqueue_sync_free, arrays, self._sync_free, sizes, column_shift, first, width, *b[1:])
         return state
 

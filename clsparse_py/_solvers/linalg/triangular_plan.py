@@ -190,14 +190,16 @@ class TriangularPlan(SetOnce):
         queue = place_of_solution(self._rows, {"b": right}) if on_the_device else self.queue
         rows = self._rows if data is None else self._with_values(data)
         dtype = self._dtype(rows, right)
-        x = allocate(queue, "x", right.shape, dtype)
         if not right.size:
-            return x if on_the_device else np.zeros(right.shape, dtype)
+            return allocate(queue, "x", right.shape, dtype) if on_the_device else np.zeros(right.shape, dtype)
         source, rows = rows, self._in_dtype(queue, rows, dtype)
         side = _right_side(queue, right, dtype)
         solver = self._solver(queue, dtype)
-        chain = Chain(queue, side.values, *rows.parts)
         is_unknown = not self.unit_diagonal and source.data is not self._regular
+        if on_the_device and not is_unknown:
+            return solver.solve(queue, rows.data, side, right.shape)
+        x = allocate(queue, "x", right.shape, dtype)
+        chain = Chain(queue, side.values, *rows.parts)
         state = solver.enqueue(chain, rows.data, side, x, is_noted=is_unknown)
         chain.finish(x)
         if is_unknown:
