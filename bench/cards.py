@@ -38,7 +38,7 @@ Row = dict[str, Any]
 _BATCHES = 5
 #: Calls of a batch.
 _CALLS = 10
-#: Iterations of conjugate gradients.
+#: Iterations of conjugate gradients that end by their number.
 _ITERATIONS = 30
 #: Most rows of multigrid levels that are whole on each rank: none, the default on GPUs, and four times as many.
 _WHOLE_ROWS = (0, 1 << 17, 1 << 19)
@@ -114,18 +114,25 @@ def _grid(comm: Any, n: int) -> Row:
 
 
 def _iterations(comm: Any, n: int) -> list[Row]:
-    """Return the time of an iteration of conjugate gradients, on a grid with n^3 points for each rank."""
+    """Return the times of an iteration of conjugate gradients, of some and of all up to two residuals; n^3 points for each rank.
+
+    All iterations have the start, replacements of the residual and the check of the solution in their time.
+    """
     shape = n * comm.size, n, n
     division = distributed.by_rows(n**3 * comm.size, comm.size)
     own = division.part(comm.rank)
     A = distributed.csr_array(rows_of_grid(shape, own.start, own.stop), comm, rows=division)
     b = distributed.vector((np.arange(own.start, own.stop) % 7).astype(np.float64), comm, division)
     results = []
-    for name, once in (("cg", False), ("cg, one reduction", True)):
-        options = {"rtol": 1e-300, "maxiter": _ITERATIONS, "one_reduction": once}
+    for name, options in (
+        ("cg", {"rtol": 1e-300, "maxiter": _ITERATIONS}), ("cg to 1e-6", {"rtol": 1e-6}), ("cg to 1e-12", {"rtol": 1e-12}),
+    ):  # fmt: skip
+        steps: list[None] = []
+        x, _ = sp.linalg.cg(A, b, callback=lambda _, steps=steps: steps.append(None), **options)  # type: ignore[misc]
         solves = (lambda A=A, b=b, options=options: sp.linalg.cg(A, b, **options) for A, b in ((A, b), (A.local, b.own)))  # type: ignore[misc]
-        times = {key: ms / _ITERATIONS for key, ms in _beside_plain(comm, A.queue, *solves, calls=1).items()}
-        results.append({"what": f"{name}, an iteration, 27 points, {n}^3 a rank", **times, "weak": True})
+        times = {key: ms / len(steps) for key, ms in _beside_plain(comm, A.queue, *solves, calls=1).items()}
+        row = {"what": f"{name}, an iteration, 27 points, {n}^3 a rank", **times, "weak": True}
+        results.append(row | {"iterations": len(steps), "true residual": (b - A @ x).norm() / b.norm()})
     return results
 
 
@@ -204,14 +211,16 @@ def _speedup_table(rows: Sequence[Row]) -> str:
     one = {(row["way"], row["what"]): row["ms"] for row in rows if row["ranks"] == 1}
     plain = {row["what"]: row["plain class, ms"] for row in rows if "plain class, ms" in row}
     lines = [
-        "| what | way | ranks | ms | times one | times plain | local part | model |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| what | way | ranks | ms | times one | times plain | local part | model | iterations | true residual |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in rows:
         alone = one.get((row["way"], row["what"]), float("nan"))
         local, model = (f"{row[key]:.3f}" if key in row else "" for key in ("local part, ms", "model, ms"))
         ratios = (f"{ms / row['ms']:.2f}" for ms in (alone, plain.get(row["what"], float("nan"))))
-        cells = row["what"], row["way"], row["ranks"], f"{row['ms']:.3f}", *ratios, local, model
+        residual = f"{row['true residual']:.1e}" if "true residual" in row else ""
+        steps = row.get("iterations", "")
+        cells = row["what"], row["way"], row["ranks"], f"{row['ms']:.3f}", *ratios, local, model, steps, residual
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 

@@ -29,6 +29,6 @@ def test_ranks_of_one_device(tmp_path: Path, capsys: pytest.CaptureFixture[str],
     sizes = ["--points", "6", "--weak", "4", "--multigrid", "8", "--squared", "small_10", "--graphs", "small_10"]
     cards.main(["--ranks", "1", "2", "--ways", "threads", "--out", str(out), *sizes])
     rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
-    assert [row["ranks"] for row in rows] == [1] * 18 + [2] * 18
+    assert [row["ranks"] for row in rows] == [1] * 19 + [2] * 19
     assert all(row["ms"] > 0 for row in rows)
-    assert capsys.readouterr().out.count("| threads | 2 |") == 18
+    assert capsys.readouterr().out.count("| threads | 2 |") == 19

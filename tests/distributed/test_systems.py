@@ -36,10 +36,9 @@ def team_on(queue: cl.CommandQueue, division: list[int]) -> distributed.Team:
 
 
 @pytest.mark.any_platform
-@pytest.mark.parametrize("method", [*solvers.__all__, "cg of one reduction"])
+@pytest.mark.parametrize("method", solvers.__all__)
 def test_iterations_are_those_of_one_device(queue: cl.CommandQueue, method: str) -> None:
-    method, _, option = method.partition(" of ")
-    options: dict[str, Any] = {"rtol": 1e-10} | ({"one_reduction": True} if option else {})
+    options: dict[str, Any] = {"rtol": 1e-10}
     solver = getattr(linalg, method)
     for dtype, division in ((np.float64, DIVISIONS[0]), (np.float64, DIVISIONS[1]), (np.complex128, DIVISIONS[1])):
         S, b = system(dtype)
@@ -89,10 +88,6 @@ def test_cg_is_told_everything_else(queue: cl.CommandQueue) -> None:
         scipy.sparse.linalg.cg(S, b, callback=lambda x: wanted.append(x.copy()), maxiter=3)
         assert info == 3
         np.testing.assert_allclose(seen, wanted)
-        # All sums of an iteration are made at once, by each rank.
-        for option, sums in (({}, 2), ({"one_reduction": True}, 1)):
-            counts = team.run(count_sums, A, b, option)
-            assert counts == [sums, sums, sums]
         for wrong, error in (
             (lambda own: linalg.cg(own, b[:5]), ValueError),
             (lambda own: linalg.cg(own, b, M=np.eye(60)), TypeError),
@@ -101,27 +96,6 @@ def test_cg_is_told_everything_else(queue: cl.CommandQueue) -> None:
         ):
             with pytest.raises(error):
                 team.run(wrong, A)
-
-
-def count_sums(own: Any, b: Any, options: dict[str, Any]) -> list[float]:
-    """Return the number of sums over ranks per iteration, on each rank."""
-    sums: list[int] = []
-    plain = own.comm.sum
-
-    def noted(values: Any) -> Any:
-        sums.append(1)
-        return plain(values)
-
-    own.comm.sum = noted
-    try:
-        results = []
-        for n in (4, 9):
-            sums.clear()
-            linalg.cg(own, b, maxiter=n, rtol=0, check_every=100, **options)
-            results.append(len(sums))
-    finally:
-        del own.comm.sum
-    return own.comm.allgather((results[1] - results[0]) / 5)
 
 
 @pytest.mark.any_platform
@@ -194,7 +168,6 @@ def test_ranks_agree_on_options(queue: cl.CommandQueue) -> None:
             (linalg.cg, {}, {"atol": 1.0}),
             (linalg.bicgstab, {"maxiter": 3}, {"maxiter": 4}),
             (linalg.cg, {}, {"check_every": 2}),
-            (linalg.cg, {}, {"one_reduction": True}),
             (linalg.cg, {}, {"callback": print}),
             (linalg.cg, {}, {"x0": b}),
             (linalg.cg, {}, {"M": lambda r: r}),
@@ -220,16 +193,16 @@ def test_ranks_agree_on_options(queue: cl.CommandQueue) -> None:
 
     with distributed.over([queue] * 2, time_limit=30) as team:
         ours, others = team.each(lambda _, A: solve(A), team.csr_array(S))
-    names = ["rtol", "atol", "maxiter", "check_every", "one_reduction", "callback", "x0", "kind of M", "shift", "restart"]
+    names = ["rtol", "atol", "maxiter", "check_every", "callback", "x0", "kind of M", "shift", "restart"]
     for name, (error, message), (_, of_other) in zip([*names, "maxiter counts columns"], ours, others, strict=False):
         assert error == "ValueError"
         assert message.startswith(f"{name}: is ")
         assert message == of_other
-    for name, (error, message), (_, of_other) in zip(("restart", "atol"), ours[11:13], others[11:13], strict=True):
+    for name, (error, message), (_, of_other) in zip(("restart", "atol"), ours[10:12], others[10:12], strict=True):
         assert error == "RankError"
         assert f"rank 1 failed: ValueError: {name}" in message
         assert of_other.startswith(name)
-    assert [result[0] for result in ours[13:]] == ["RankError", "0"]
+    assert [result[0] for result in ours[12:]] == ["RankError", "0"]
     assert ours[-1] == others[-1] == ("0", "0")
 
 
@@ -241,7 +214,7 @@ def test_solutions_do_not_depend_on_the_size_of_values(queue: cl.CommandQueue) -
             if scales is double and not describe(queue.device).fp64:
                 continue
             S, b = system(dtype)
-            for solver, options in ((linalg.cg, {}), (linalg.cg, {"one_reduction": True}), *others):
+            for solver, options in ((linalg.cg, {}), *others):
                 solutions = []
                 for scale in scales:
                     A = team.csr_array((S * scale).astype(dtype), division=DIVISIONS[1])

@@ -1,12 +1,7 @@
-"""The conjugate gradient method, on the device: with two reductions an iteration, or with one, for ranks.
-
-With one reduction: Chronopoulos and Gear, "s-step iterative methods for symmetric linear systems". A multiplies the residual r
-(or M r), and the product of the direction follows by recurrence, at the cost of one more vector.
-"""
+"""The conjugate gradient method, on the device; over ranks in the form of `one_reduction`."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +9,12 @@ import numpy as np
 import pyopencl as cl
 
 from clsparse_py._solvers.krylov.one_group import Product, Script, declare_scripts, iterate_together
+from clsparse_py._solvers.krylov.one_reduction import cg_of_ranks
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import System
 from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
-__all__ = ["cg", "cg_one_reduction"]
+__all__ = ["cg"]
 
 # CG's scalars `bound` and `norm` are squares of norms of residuals; `rho` is the inner product of r and z = M r.
 # CG's scalars `alpha`, `rho_before` and `going` belong to the iteration under way, which counts if `going` is 1.
@@ -91,61 +87,11 @@ _TOGETHER_M = Script(
 declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
 declare_passes(LAYOUT, _START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION)
 
-# One-reduction CG's scalars `bound` and `norm` are squares of norms of residuals; `rho` is the inner product of r and z = M r.
-# One-reduction CG's scalars `alpha`, `rho` and `going` belong to the iteration under way, which counts if `going` is 1.
-# One-reduction CG's scalars `alpha_before`, `rho_before` and `counted` belong to the iteration before.
-#: Names of the scalars and sums of CG with one reduction, and of the scalars that the host reads.
-_LAYOUT_ONE_REDUCTION = Layout(
-    scalars=("bound", "alpha", "rho", "going", "alpha_before", "rho_before", "counted"), sums=("rr", "rz", "zw", "bb"),
-    told=("norm", "going"),
-)  # fmt: skip
-#: The vector pass that computes the residual of the first guess for CG with one reduction.
-_START_ONE_REDUCTION = dataclasses.replace(_START, name="one_reduction_start")
-
-
-def _declare_sums(name: str, z: str) -> Pass:
-    """Return the vector pass that begins all inner products of an iteration of one-reduction CG; z is M r, or r without M."""
-    return Pass(
-        name, reads=("r", "w", *((z,) if z != "r" else ())), takes=("alpha", "rho", "going"),
-        sums=(_RR, ("rz", f"times(conjugate(r), {z})"), ("zw", f"times(conjugate({z}), w)")),
-        keeps=(("alpha_before", "alpha"), ("rho_before", "rho"), ("counted", "going")),
-    )  # fmt: skip
-
-
-def _declare_step(name: str, z: str) -> Pass:
-    """Return the vector pass of one-reduction CG's next direction and residual; x takes the step of the iteration before."""
-    return Pass(
-        name, reads=("w", *((z,) if z != "r" else ())), updates=("x", "r", "p", "s"),
-        takes=("bound", "alpha_before", "rho_before", "counted"), totals=("rr", "rz", "zw"),
-        first=(
-            "const bool was_active = real_part(counted) > 0;",
-            "const bool active = was_active && real_part(rr) > real_part(bound);",
-            "const bool first = !(square(alpha_before) > 0);",
-            "const T beta = first ? ZERO : quotient(rz, rho_before);",
-            "const T alpha = quotient(rz, first ? zw : zw - times(beta, quotient(rz, alpha_before)));",
-        ),
-        lines=(
-            "if (was_active) x += times(alpha_before, p);",
-            f"if (active) {{ p = {z} + times(beta, p); s = w + times(beta, s); r -= times(alpha, s); }}",
-        ),
-        keeps=(("alpha", "alpha"), ("rho", "rz"), ("going", "of_real(active ? 1 : 0)")),
-        tells=(("norm", "rr"), ("going", "counted")),
-    )  # fmt: skip
-
-
-#: The vector pass that begins the inner products of an iteration of CG with one reduction, without a preconditioner.
-_SUMS = _declare_sums("one_reduction_sums", "r")
-#: The vector pass that begins the inner products of an iteration of CG with one reduction, with a preconditioner M.
-_SUMS_OF_M = _declare_sums("one_reduction_sums_m", "z")
-#: The vector pass of the step of an iteration of CG with one reduction, without a preconditioner.
-_STEP_ONE_REDUCTION = _declare_step("one_reduction_step", "r")
-#: The vector pass of the step of an iteration of CG with one reduction, with a preconditioner M.
-_STEP_ONE_REDUCTION_M = _declare_step("one_reduction_step_m", "z")
-declare_passes(_LAYOUT_ONE_REDUCTION, _START_ONE_REDUCTION, _SUMS, _SUMS_OF_M, _STEP_ONE_REDUCTION, _STEP_ONE_REDUCTION_M)
-
 
 def cg(system: System) -> int:
     """Solve a linear system by the conjugate gradient method, and return SciPy's info."""
+    if system.all_sum is not None:
+        return cg_of_ranks(system)
     A, M, x = system.A, system.M, system.x
     sweeps = system.sweeps(LAYOUT)
     r, p, q = (sweeps.vector() for _ in range(3))
@@ -199,44 +145,3 @@ def _test_norm(system: System, bound: np.floating[Any]) -> Callable[[float, floa
     """Return the test of the residual's squared norm: a function that returns SciPy's info, or None if iterations go on."""
     maxiter = system.maxiter
     return lambda norm, _: maxiter if np.isnan(norm) else 0 if norm <= bound else None
-
-
-def cg_one_reduction(system: System) -> int:
-    """Solve a linear system by conjugate gradients with one reduction an iteration, and return SciPy's info."""
-    A, M, x = system.A, system.M, system.x
-    sweeps = system.sweeps(_LAYOUT_ONE_REDUCTION)
-    r, p, s, w = (sweeps.vector() for _ in range(4))
-    z = r if M is None else sweeps.vector()
-    preconditioned = {} if M is None else {"z": z}
-    sums = sweeps.bind(_SUMS if M is None else _SUMS_OF_M, 0, 0, r=r, w=w, **preconditioned)
-    step_pass = _STEP_ONE_REDUCTION if M is None else _STEP_ONE_REDUCTION_M
-    step = [sweeps.bind(step_pass, 0, turn, w=w, x=x, r=r, p=p, s=s, **preconditioned) for turn in (0, 1)]
-    totals = system.scaling.begin_sums(lambda: system.begin(_START_ONE_REDUCTION, sweeps, r=r, q=w), sweeps)
-    if system.is_solved(totals, sweeps):
-        return 0
-    bound = system.bound(totals["bb"])
-    for vector in (p, s):
-        sweeps.fill(vector)
-    sweeps.set(bound=bound, going=1)
-    if M is not None:
-        M(r, z)
-
-    def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
-        """Enqueue the product of A with CG's residual, the inner products and the step; return the event of the step's pass."""
-        # After CG's last iteration the norm of the residual is needed, and x has a step to come, but no product with A.
-        if goes_on:
-            A(z, w)
-        sums()
-        return step[turn]()
-
-    def finish(number: int) -> bool:
-        """Enqueue the product with the preconditioner M, and return whether the host saw that the first iteration was enough."""
-        if M is not None:
-            M(r, z)
-        if number:
-            return False
-        # CG's inner products are begun again with the next product w = A z, unless the first residual is small enough.
-        sums()
-        return bool(sweeps.totals()["rr"].real <= bound)
-
-    return iterate(system, sweeps, Iteration(begin, finish, _test_norm(system, bound)))

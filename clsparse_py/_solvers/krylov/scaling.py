@@ -24,7 +24,7 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Passes, Sweeps, decl
 from clsparse_py._solvers.krylov.system import Apply, LeastSquares, System
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 
-__all__ = ["RESIDUAL", "Scaling", "Vectors", "max_unscaled_exponent", "solve", "solve_least_squares"]
+__all__ = ["RESIDUAL", "Scaling", "Vectors", "is_solution", "max_unscaled_exponent", "solve", "solve_least_squares"]
 
 # The scalars `exponent` and `shift`, of a power of two and of A - shift I, have a set for vectors, one for A and one for M.
 #: Names of the scalars and sums, on the device, of a linear system scaled by powers of two.
@@ -233,14 +233,21 @@ def _limit_residual(system: System, b: float, rounded: float) -> float:
     return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * rounded
 
 
+def is_solution(system: System, squares: np.ndarray[Any, Any], size: float = 0.0) -> bool:
+    """Return whether x is finite and its residual small enough, rounding allowed, by the sums of `RESIDUAL` over all ranks.
+
+    ``size`` is an estimate of the norm of A, for the rounding of products in which terms cancel.
+    """
+    with np.errstate(all="ignore"):
+        r, x, product, b = np.sqrt(squares.astype(np.float64))
+        return bool(np.isfinite([r, x]).all() and r <= _limit_residual(system, b, max(product, size * x) + b))
+
+
 def _check_solution(system: System, scaling: Scaling) -> tuple[bool, bool, float]:
     """Return whether a solution's residual is small enough, rounding allowed; whether x is finite; and the residual's norm."""
     squares, system.checked = system.checked, None
-    if squares is not None:
-        with np.errstate(all="ignore"):
-            r, x, product, b = np.sqrt(squares.astype(np.float64))
-        if np.isfinite([r, x]).all() and r <= _limit_residual(system, b, product + b):
-            return True, True, float(r)
+    if squares is not None and is_solution(system, squares):
+        return True, True, float(np.sqrt(squares[0]))
     q = scaling.sweeps.vector()
     r, x, product, b = _norms(system, scaling, system.b, system.x, q)
     if not np.isfinite(r):

@@ -216,7 +216,7 @@ class SharedPass(BoundPass):
     @override
     def __call__(self) -> cl.Event:
         """Add the sums that the pass needs up over all ranks, which waits; enqueue the pass, and return its event."""
-        if self._ends_sums:
+        if self._ends_sums and self._sweeps.begun[self._part]:
             self._sweeps.add_up(self._part)
         self._sweeps.begun[self._part] |= self._begins
         return super().__call__()
@@ -304,24 +304,28 @@ class Sweeps:
             return BoundPass(self.chain.queue, (built, self.groups, arguments))
         return SharedPass(self, step, part, built, arguments)
 
-    def add_up(self, part: int) -> None:
-        """Add up, over all ranks, the sums of a set, numbered ``part``, that vector passes have begun; waits.
+    def add_up(self, part: int) -> np.ndarray[Any, Any]:
+        """Add up, over all ranks, the sums of a set, numbered ``part``, that vector passes have begun; waits for the device once.
 
-        The first work-group's partial sum is then the whole sum, and the other partial sums are 0.
+        The first work-group's partial sum is then the whole sum, and the other partial sums are 0, as in the returned array of
+        partial sums by sum and work-group.
         """
         assert self._all_sum is not None
         names, self.begun[part] = self.begun[part], set()
-        if not names:
-            return
-        n_sums, queue = len(self.layout.sums), self.chain.queue
-        parts = np.empty((n_sums, self.groups), self.dtype)
-        submit("sums", cl.enqueue_copy, queue, parts, self.sums.base_data, src_offset=part * parts.nbytes, is_blocking=True)
+        n_sums = len(self.layout.sums)
+        parts = self.chain.read(self.sums, n_sums * self.groups, part * n_sums * self.groups).reshape(n_sums, -1)
         slots = [slot for slot, name in enumerate(self.layout.sums) if name in names]
-        with np.errstate(all="ignore"):
-            totals = self._all_sum(parts[slots].sum(axis=1))
-        parts[slots] = 0
-        parts[slots, 0] = totals
-        submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
+        if slots:
+            with np.errstate(all="ignore"):
+                totals = self._all_sum(parts[slots].sum(axis=1))
+            parts[slots] = 0
+            parts[slots, 0] = totals
+            # The event is stored for the reason that `set_all` names.
+            self._adding = submit(
+                "sums", cl.enqueue_copy, self.chain.queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes,
+                is_blocking=False,
+            )  # fmt: skip
+        return parts
 
     def set(self, **values: Any) -> None:
         """Enqueue setting a method's scalars on the device, in the first set: named scalars to their values, all others to 0."""
@@ -336,9 +340,8 @@ class Sweeps:
 
     def totals(self) -> dict[str, Any]:
         """Return all sums of a method's first set, by name; waits. A sum that no vector pass has begun yet is undefined."""
-        if self._all_sum is not None:
-            self.add_up(0)
-        parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)
+        n_sums = len(self.layout.sums)
+        parts = self.add_up(0) if self.shared else self.chain.read(self.sums, n_sums * self.groups).reshape(n_sums, -1)
         with np.errstate(all="ignore"):
             return dict(zip(self.layout.sums, parts.sum(axis=1), strict=True))
 

@@ -32,7 +32,6 @@ def cg(
     M: Any = None,
     callback: Callable[[Any], object] | None = None,
     check_every: int = 1,
-    one_reduction: bool = False,
 ) -> tuple[Any, int]:
     """Solve ``A x = b`` for a Hermitian positive definite A by the conjugate gradient method, on the device.
 
@@ -55,9 +54,6 @@ def cg(
         Called with x after each iteration, which the host waits for then.
     check_every : int
         How many iterations pass between two looks at the norm. The result does not depend on it, as the device stops by itself.
-    one_reduction : bool
-        True: all sums of an iteration are made at once, for a vector more. Where ranks share A, sums are waited for, and an
-        iteration waits once instead of twice, or three times with M. Rounding is another one.
 
     Returns
     -------
@@ -74,11 +70,13 @@ def cg(
 
     Notes
     -----
-    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems"; with one reduction, Chronopoulos and Gear,
-    "s-step iterative methods for symmetric linear systems". The norm of the residual reaches the host
-    while the next iteration runs. Iterations end early, with ``info > 0``, if that norm is not a number. If one work-group
-    holds the system, it makes all iterations in one launch: up to 4096 rows and 32768 entries, values of the vectors' dtype, M a
-    sparse array, `jacobi` or None, no callback, and two reductions.
+    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems". Several ranks have one reduction an
+    iteration: without M, Chen and Carson, "Predict-and-recompute conjugate gradient variants"; with M, Chronopoulos and Gear,
+    "s-step iterative methods for symmetric linear systems", with residuals replaced as van der Vorst and Ye say, "Residual
+    replacement strategies for Krylov subspace iterative methods for the convergence of true residuals". On one device the norm
+    of the residual reaches the host while the next iteration runs. Iterations end early, with ``info > 0``, if the norm is not a
+    number. If one work-group holds the system, it makes all iterations in one launch: up to 4096 rows and 32768 entries, values
+    of the vectors' dtype, M a sparse array, `jacobi` or None, no callback, and a single rank.
 
     Examples
     --------
@@ -92,11 +90,9 @@ def cg(
 
     def read() -> Options:
         """Return the options of `cg`, checked."""
-        method = krylov_cg.cg_one_reduction if one_reduction else krylov_cg.cg
         return Options.check(
-            "cg", method, functools.partial(scipy.sparse.linalg.cg, atol=atol),
+            "cg", krylov_cg.cg, functools.partial(scipy.sparse.linalg.cg, atol=atol),
             rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
-            one_reduction=bool(one_reduction),
         )  # fmt: skip
 
     return solve_problem(read, A, b, x0, M)

@@ -28,10 +28,13 @@ from clsparse_py._solvers.krylov import one_group
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 from clsparse_py._solvers.krylov.watch import Watch
 from clsparse_py._solvers.linalg import solvers
+from clsparse_py._solvers.linalg.problem import Problem
 
 pytestmark = pytest.mark.any_platform
 
 METHODS = tuple(solvers.__all__)
+#: The methods, and the form of conjugate gradients that several ranks iterate.
+METHODS_AND_OF_RANKS = *METHODS, "cg of ranks"
 
 
 @pytest.fixture
@@ -40,6 +43,14 @@ def wide(queue: cl.CommandQueue) -> cl.CommandQueue:
     if not describe(queue.device).fp64:
         pytest.skip("no double precision")
     return queue
+
+
+def choose_form(monkeypatch: pytest.MonkeyPatch, method: str) -> str:
+    """Let systems on one device be solved as ranks solve them if the method's name says so; return the solver's name."""
+    solver, _, of_ranks = method.partition(" of ")
+    if of_ranks:
+        monkeypatch.setattr(Problem, "all_sum", np.asarray)
+    return solver
 
 
 def system(dtype: Any = np.float64, n: int = 12) -> tuple[scipy.sparse.csr_array, np.ndarray[Any, Any]]:
@@ -71,10 +82,9 @@ def scipys_minres(solver: Any, host: Any, b: Any, rtol: float, maxiter: int = 10
     return solutions[n], 0 if is_small[n] else n, n
 
 
-@pytest.mark.parametrize("method", [*METHODS, "cg of one reduction"])
-def test_iterations_are_scipys(wide: cl.CommandQueue, method: str) -> None:
-    method, _, option = method.partition(" of ")
-    ours_alone = {"one_reduction": True} if option else {}
+@pytest.mark.parametrize("method", METHODS_AND_OF_RANKS)
+def test_iterations_are_scipys(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    method = choose_form(monkeypatch, method)
     for dtype, rtol in (("float64", 1e-9), ("complex128", 1e-9), ("float32", 1e-5)):
         host, b = system(dtype)
         A = clsparse_py.csr_array(host, queue=wide)
@@ -85,7 +95,7 @@ def test_iterations_are_scipys(wide: cl.CommandQueue, method: str) -> None:
                 continue  # it has no such bound; SciPy's takes complex matrices for symmetric ones
             by_scipy = scipys_minres if method == "minres" else calls
             wanted, info, n = by_scipy(getattr(of_scipy, method), host, b, rtol=rtol, **case)
-            result, ours, n_ours = calls(getattr(linalg, method), A, b, rtol=rtol, **ours_alone, **case)
+            result, ours, n_ours = calls(getattr(linalg, method), A, b, rtol=rtol, **case)
             assert ours == info, case
             assert abs(n_ours - n) <= (2 if dtype == "float32" else 1)
             assert result.dtype == np.dtype(dtype)  # SciPy's minres computes in double precision on the way
@@ -93,7 +103,7 @@ def test_iterations_are_scipys(wide: cl.CommandQueue, method: str) -> None:
             np.testing.assert_allclose(result, wanted, **near)
             # Without a callback the norm is read late, and x is that of the same iteration.
             for every in ({}, {"check_every": 5}) if method != "gmres" else ({},):
-                again, info = getattr(linalg, method)(A, b, rtol=rtol, **every, **ours_alone, **case)
+                again, info = getattr(linalg, method)(A, b, rtol=rtol, **every, **case)
                 assert info == ours
                 # One work-group makes the iterations of a small system, and adds up in another order.
                 np.testing.assert_allclose(again, result, **near)
@@ -392,13 +402,11 @@ def test_plain_kernels_solve_where_others_are_refused_or_else_scipy(
     np.testing.assert_allclose(linalg.cg(A, b)[0], wanted, rtol=1e-3, atol=1e-3)
 
 
-#: A method, and what is asked of it.
-OF_ANY_SIZE = {**{method: {} for method in METHODS}, "cg of one reduction": {"one_reduction": True}}
-
-
-@pytest.mark.parametrize("method", OF_ANY_SIZE)
-def test_solutions_do_not_depend_on_the_size_of_values(queue: cl.CommandQueue, method: str) -> None:
-    solver, options = getattr(linalg, method.partition(" of ")[0]), OF_ANY_SIZE[method]
+@pytest.mark.parametrize("method", METHODS_AND_OF_RANKS)
+def test_solutions_do_not_depend_on_the_size_of_values(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    solver = getattr(linalg, choose_form(monkeypatch, method))
     single, double = (1e30, 1e-30, 2.0**60), (1e150, 1e-150, 2.0**-300)
     for dtype, scales in (("float32", single), ("complex64", single), ("float64", double), ("complex128", double)):
         if dtype in ("float64", "complex128") and not describe(queue.device).fp64:
@@ -419,7 +427,7 @@ def test_solutions_do_not_depend_on_the_size_of_values(queue: cl.CommandQueue, m
                     inverse = clsparse_py.csr_array(diagonal, queue=queue)
                     more |= {"jacobi": {"M": linalg.jacobi(A)}, "M as it is": {"M": inverse}, "x0": {"x0": b.astype(dtype)}}[case]
                 place = cl_array.to_device(queue, right)
-                x, info = solver(A, place, rtol=1e-4, **options, **more)
+                x, info = solver(A, place, rtol=1e-4, **more)
                 solutions.append(x.get())
                 infos.append((info, len(seen) if more and case == "x0" else 0))
                 if case == "x0":
@@ -434,12 +442,14 @@ def test_solutions_do_not_depend_on_the_size_of_values(queue: cl.CommandQueue, m
             np.testing.assert_array_equal(solutions[-1], solutions[0])
 
 
-@pytest.mark.parametrize("method", OF_ANY_SIZE)
-def test_an_exact_preconditioner_takes_a_product_more_than_scipys(wide: cl.CommandQueue, method: str) -> None:
-    name, host, b = method.partition(" of ")[0], *system()
+@pytest.mark.parametrize("method", METHODS_AND_OF_RANKS)
+def test_an_exact_preconditioner_takes_a_product_more_than_scipys(
+    wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    name, host, b = choose_form(monkeypatch, method), *system()
     M = of_scipy.LinearOperator(host.shape, of_scipy.splu(host.tocsc()).solve, dtype=host.dtype)
     counts = []
-    for solver, options in ((getattr(of_scipy, name), {}), (getattr(linalg, name), OF_ANY_SIZE[method])):
+    for solver in (getattr(of_scipy, name), getattr(linalg, name)):
         products: list[None] = []
 
         def multiplied(x: Any, products: list[None] = products) -> Any:
@@ -448,15 +458,15 @@ def test_an_exact_preconditioner_takes_a_product_more_than_scipys(wide: cl.Comma
 
         A = of_scipy.LinearOperator(host.shape, multiplied, dtype=host.dtype)
         right = cl_array.to_device(wide, b) if solver.__module__.startswith("clsparse") else b
-        _, info = solver(A, right, M=M, rtol=1e-8, **options)
+        _, info = solver(A, right, M=M, rtol=1e-8)
         assert info == 0
         counts.append(len(products))
     assert counts[1] <= counts[0] + 1
 
 
-@pytest.mark.parametrize("method", OF_ANY_SIZE)
-def test_a_solution_is_one_and_what_is_none_leaves_x(wide: cl.CommandQueue, method: str) -> None:
-    solver, options = getattr(linalg, method.partition(" of ")[0]), OF_ANY_SIZE[method]
+@pytest.mark.parametrize("method", METHODS_AND_OF_RANKS)
+def test_a_solution_is_one_and_what_is_none_leaves_x(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    solver = getattr(linalg, choose_form(monkeypatch, method))
     step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(40, 40))
     host = scipy.sparse.kronsum(step, step).tocsr()
     for dtype in ("float32", "float64"):
@@ -464,7 +474,7 @@ def test_a_solution_is_one_and_what_is_none_leaves_x(wide: cl.CommandQueue, meth
             A, b = host.astype(dtype), np.ones(1600, dtype)
             # What does not converge would go on to 16,000 iterations; gmres counts those between its restarts as one.
             most = {"maxiter": 30 if method.startswith("gmres") else 600}
-            x, info = solver(clsparse_py.csr_array(A, queue=wide), b, rtol=rtol, **{**most, **options})
+            x, info = solver(clsparse_py.csr_array(A, queue=wide), b, rtol=rtol, **most)
             residual = np.linalg.norm(b - host @ x.astype(float))
             rounding = 10 * np.finfo(dtype).eps * (8 * np.linalg.norm(x) + 40)
             assert info or residual <= 1.001 * (rtol * 40 + rounding)
@@ -484,22 +494,24 @@ def test_a_solution_is_one_and_what_is_none_leaves_x(wide: cl.CommandQueue, meth
         np.testing.assert_allclose(x, [-0.5, -1, -1], rtol=1e-7)
     with_nan = np.diag([1.0, np.nan, 3.0])
     for first in (None, np.array([1.0, 2.0, 3.0])):
-        x, info = solver(clsparse_py.csr_array(with_nan, queue=wide), np.ones(3), x0=first, **options)
+        x, info = solver(clsparse_py.csr_array(with_nan, queue=wide), np.ones(3), x0=first)
         assert info > 0
         np.testing.assert_array_equal(x, np.zeros(3) if first is None else first)
 
 
-@pytest.mark.parametrize("method", OF_ANY_SIZE)
-def test_a_solve_leaves_no_vectors_to_the_collector_of_cycles(wide: cl.CommandQueue, method: str) -> None:
-    solver, options = getattr(linalg, method.partition(" of ")[0]), OF_ANY_SIZE[method]
+@pytest.mark.parametrize("method", METHODS_AND_OF_RANKS)
+def test_a_solve_leaves_no_vectors_to_the_collector_of_cycles(
+    wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    solver = getattr(linalg, choose_form(monkeypatch, method))
     host, b = system()
     A, right = clsparse_py.csr_array(host, queue=wide), cl_array.to_device(wide, b)
-    solver(A, right, **options)
+    solver(A, right)
     gc.collect()
     used = memory_info(wide).used
     gc.disable()
     try:
-        solver(A, right, **options)
+        solver(A, right)
         assert memory_info(wide).used == used
     finally:
         gc.enable()
