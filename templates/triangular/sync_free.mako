@@ -175,7 +175,7 @@ void ${name}(
         T sum${i} = has_row && lane == 0 ? b[b_begin + row${i} * b_row + (long)column_of_x * b_column] : ZERO;
 % endfor
 % if diagonal_at_end:
-        const long n_entries = has_row ? indptr[row + 1] - indptr[row] - 1 : 0;
+        const long n_entries = indptr[row + 1] - indptr[row] - 1;
 %     for i in members:
         const long begin${i} = indptr[row${i}]${f" + 1 + m{i}" if upper and rows > 1 else " + 1" if upper else ""};
 %         if not unit:
@@ -189,7 +189,7 @@ void ${name}(
 %         endfor
 %     endfor
 % else:
-        const long begin0 = indptr[row], n_entries = has_row ? indptr[row + 1] - begin0 : 0;
+        const long begin0 = indptr[row], n_entries = indptr[row + 1] - begin0;
 %     if not unit:
         T diagonal0 = ZERO;
 %     endif
@@ -198,7 +198,7 @@ void ${name}(
         if (lane == 0 && (${" || ".join(f"magnitude(diagonal{i}) == 0" for i in members)}))
             atomic_or(state + SINGULAR, 1);
 % endif
-        long k = lane;
+        long k = has_row ? lane : n_entries;
         uint polls = 0;
         if (k < n_entries) {
             int ${", ".join(f"j{slot}" for slot in slots)};

@@ -40,10 +40,14 @@ def waiting(request: Any, queue: cl.CommandQueue, take_as: Callable[..., None]) 
 
 
 def random_triangle(n: int, mean: int, dtype: Any, lower: bool, rng: np.random.Generator) -> scipy.sparse.csr_array:
-    """Return a triangle with a strong diagonal and sorted rows of ``mean`` entries, so that rows end with their diagonal."""
+    """Return a triangle with a strong diagonal and sorted rows of ``mean`` entries, which end with their diagonal.
+
+    A fifth of the other entries are stored zeros.
+    """
     host = scipy.sparse.random_array((n, n), density=min(mean / n, 1), rng=rng, dtype=np.float64)
     host = scipy.sparse.csr_array(host + mean * scipy.sparse.eye_array(n))
     result = (scipy.sparse.tril if lower else scipy.sparse.triu)(host).tocsr()
+    result.data[(result.indices != np.repeat(np.arange(n), np.diff(result.indptr))) & (rng.random(result.nnz) < 0.2)] = 0
     return scipy.sparse.csr_array(result * (1 + 0.5j) if np.dtype(dtype).kind == "c" else result).astype(dtype)
 
 
@@ -110,6 +114,8 @@ def test_supernodes(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, r
         dense = blocked_triangle(n, sizes, dtype, rng)
         dense = dense[::-1, ::-1].copy() if upper else dense
         host = scipy.sparse.csr_array(dense)
+        # Stored zeros, too.
+        host.data[(host.indices != np.repeat(np.arange(n), np.diff(host.indptr))) & (rng.random(host.nnz) < 0.2)] = 0
         host.indices, host.indptr = (part.astype((np.int32, np.int64)[i % 2]) for part in (host.indices, host.indptr))
         bound = (n + 2) * float(np.finfo(dtype).eps) * (4 if dense.dtype.kind == "c" else 2)
         results: dict[int, list[bytes]] = {MANY: [], 0: []}
@@ -123,7 +129,7 @@ def test_supernodes(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, r
                 assert triangle.supernodes.get().tolist() == wanted
             assert (triangle.supernodes is None) == (rows == 1 or min(wanted) > 0)
             plan = linalg.triangular_plan(A, lower=not upper, unit_diagonal=unit, method="sync-free")
-            wide = dense.astype(np.result_type(dtype, np.float64))
+            wide = host.toarray().astype(np.result_type(dtype, np.float64))
             if unit:
                 np.fill_diagonal(wide, 1)
             for shape in ((n,), (n, 3), (n, 20)):
