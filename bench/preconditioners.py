@@ -27,6 +27,7 @@ PRECONDITIONERS: Mapping[str, Callable[[Any], Any]] = {
     "ic0": linalg.ic0,
     "ic0, multicolour": lambda A: linalg.ic0(A, ordering="multicolour"),
     "ic0, isai": lambda A: linalg.ic0(A, solve="isai"),
+    "ic0, two sweeps, isai": lambda A: linalg.ic0(A, 2, solve="isai"),
     "ic0, multicolour, isai": lambda A: linalg.ic0(A, ordering="multicolour", solve="isai"),
 }
 _OPTIMAL = ("chebyshev", {"kind": "opt_fourth", "degree": 3})

@@ -1,24 +1,43 @@
 <%doc>
 The incomplete factors of a matrix, in its own pattern. ILU: L, whose diagonal is 1, below the diagonal, and U on and above it.
-IC: L alone, from the lower triangle of a Hermitian matrix. Schedules: "rows" and "levels" eliminate exactly, a row after the rows
-that it needs; "sweep" computes each entry from the entries of the sweep before, so that all are computed at the same time;
+IC: L alone, from the lower triangle of a Hermitian matrix. Schedules: "rows", "levels" and "sync_free" eliminate exactly, a row
+after the rows that it needs; "sync_free" as triangular/sync_free_levels finds levels: by tickets, each entry its own flag, and by
+bounded waiting; "sweep" computes each entry from the entries of the sweep before, so that all are computed at the same time;
 "guess" makes the entries before the first sweep: those of the matrix, scaled by its diagonal.
 
 Source        Saad, "Iterative Methods for Sparse Linear Systems", 10.3: elimination; Chow and Patel, "Fine-grained parallel
-              incomplete LU factorization": sweeps
+              incomplete LU factorization": sweeps; of "sync_free": see triangular/sync_free_levels
 Index space   "rows": one work-item; "levels": of several levels one work-group, of one level any number, work-items stride over
-              its rows; "guess", "sweep": work-items that stride over the rows, or take adjacent ones: `spread` says which
+              its rows; "sync_free": a work-item to a row; "guess", "sweep": work-items that stride over the rows, or take
+              adjacent ones: `spread` says which
 Inputs        indptr, indices: of n rows, canonical; values: of the matrix; "levels": order: rows by level; starts: where each
               level begins in it, with the end; levels first up to last - 1; "sweep": before: of the factors
-Output        factors: all rows, or those of the levels; "sweep": after: of the factors
-Local memory  none
-Result        deterministic: "rows" and "levels" agree to rounding, as compilers may vectorise sums
+Output        factors: all rows, or those of the levels; "sweep": after: of the factors. "sync_free": factors all 0 before, a
+              computed 0 may be -0; state, all 0 before: STARVED: 1 if the launch gave up; TICKET: work-groups that have begun
+Local memory  none; "sync_free": sizeof(int), of one work-item, which is the plain kernel, none
+Result        deterministic: "rows", "levels" and "sync_free" agree to rounding, as compilers may vectorise sums
 </%doc>
+<%namespace name="flags" file="triangular/sync_free"/>\
 <%
     known, result = {"sweep": ("before", "after"), "guess": ("values", "factors")}.get(schedule, ("factors", "factors"))
 %>\
+% if schedule == "sync_free":
+#define STARVED 0
+#define TICKET 1
+${flags.define_words(word, parts, item_bytes)}\
+T read(volatile global ${word} *known, const I at, bool *waits)
+{
+    const ${words} entry = LOAD(known + (ulong)at * ${parts});
+    *waits = *waits || !IS_KNOWN(entry);
+    return T_FROM_BITS(entry);
+}
+#define KNOWN(at) read(known, at, &waits)
+% else:
+#define KNOWN(at) ${known}[at]
+% endif
 #if ${1 if not hermitian else 0}
-T entry_at(global const I *restrict indices, global const T *values, I begin, I end, const I column)
+// Returns the place of a column among those of a row, -1 if it is not there.
+I find(global const I *restrict indices, I begin, I end, const I column)
 {
     while (begin < end) {
         const I middle = begin + (end - begin) / 2;
@@ -27,55 +46,72 @@ T entry_at(global const I *restrict indices, global const T *values, I begin, I 
         else if (indices[middle] > column)
             end = middle;
         else
-            return values[middle];
+            return middle;
     }
-    return of_real(0);
+    return -1;
 }
 #endif
 
-<%def name="factor_row()">\
-            const I begin = indptr[row], end = indptr[row + 1];
-            for (I k = begin; k < end; ++k) {
-                const I column = indices[k];
+<%def name="compute_entry()">\
+                const I column = indices[k], first_of_column = indptr[column], last_of_column = indptr[column + 1];
                 T sum = values[k];
 % if hermitian and schedule == "guess":
-                const T root = of_real(sqrt(magnitude(values[indptr[column + 1] - 1])));
-                factors[k] = column == row ? root : quotient(sum, root);
+                const T root = of_real(sqrt(magnitude(values[last_of_column - 1])));
+                sum = column == row ? root : quotient(sum, root);
 % elif hermitian:
-                I at = indptr[column];
-                const I last_of_column = indptr[column + 1];
+                // The diagonal entry is the last entry of a row of the lower triangle.
+                const T under = column == row ? of_real(1) : KNOWN(last_of_column - 1);
+${leave_if_waiting()}\
+                I at = first_of_column;
                 for (I m = begin; m < k; ++m) {
                     const I inner = indices[m];
                     while (at < last_of_column && indices[at] < inner)
                         ++at;
                     if (at < last_of_column && indices[at] == inner)
-                        sum -= times(${known}[m], conjugate(${known}[at]));
+                        sum -= times(KNOWN(m), conjugate(KNOWN(at)));
                 }
-                // The diagonal entry is the last entry of a row of the lower triangle.
-                ${result}[k] = column == row ? of_real(sqrt(real_part(sum))) : quotient(sum, ${known}[last_of_column - 1]);
+                sum = column == row ? of_real(sqrt(real_part(sum))) : quotient(sum, under);
 % else:
+                const T under = column < row ? KNOWN(find(indices, first_of_column, last_of_column, column)) : of_real(1);
+${leave_if_waiting()}\
 %     if schedule != "guess":
                 for (I m = begin; m < end && indices[m] < min(row, column); ++m) {
-                    const I inner = indices[m];
-                    sum -= times(${known}[m], entry_at(indices, ${known}, indptr[inner], indptr[inner + 1], column));
+                    const I inner = indices[m], at = find(indices, indptr[inner], indptr[inner + 1], column);
+                    if (at >= 0)
+                        sum -= times(KNOWN(m), KNOWN(at));
                 }
 %     endif
-                const bool is_lower = column < row;
-                ${result}[k] =
-                    is_lower ? quotient(sum, entry_at(indices, ${known}, indptr[column], indptr[column + 1], column)) : sum;
+                if (column < row)
+                    sum = quotient(sum, under);
 % endif
+</%def>\
+<%def name="leave_if_waiting()">\
+% if schedule == "sync_free":
+                if (waits)
+                    break;
+% endif
+</%def>\
+<%def name="factor_row()">\
+            const I begin = indptr[row], end = indptr[row + 1];
+            for (I k = begin; k < end; ++k) {
+${compute_entry()}\
+                ${result}[k] = sum;
             }
 </%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
 % if schedule == "levels":
     const uint first, const uint last, global const int *restrict starts, global const int *restrict order,
+% elif schedule == "sync_free":
+    const ulong n, const uint max_polls,
 % else:
     const ulong n, const ulong stride, const ulong step, const ulong span,
 % endif
     global const I *restrict indptr, global const I *restrict indices, global const T *restrict values,
 % if schedule == "sweep":
     global const T *restrict before, global T *restrict after)
+% elif schedule == "sync_free":
+    global T *factors, volatile global int *state)
 % else:
     global T *factors)
 % endif
@@ -98,6 +134,35 @@ ${factor_row()}\
         barrier(CLK_GLOBAL_MEM_FENCE);
 %     endif
     }
+% elif schedule == "sync_free":
+%     if work_group == 1:
+    const int ticket = state[STARVED] ? -1 : atomic_inc(state + TICKET);
+%     else:
+    local int first_ticket;
+    if (get_local_id(0) == 0)
+        first_ticket = state[STARVED] ? -1 : atomic_inc(state + TICKET);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int ticket = first_ticket;
+%     endif
+    const ulong place = (ulong)ticket * ${work_group} + get_local_id(0);
+    if (ticket < 0 || place >= n)
+        return;
+    const I row = (I)place, begin = indptr[row], end = indptr[row + 1];
+    volatile global ${word} *known = (volatile global ${word} *)factors;
+    I k = begin;
+    uint polls = 0;  // turns since the work-item last computed an entry
+    // The condition reads memory, so that no compiler moves the stores behind the loop, where others would wait for them.
+    for (; (k < end || !IS_KNOWN(LOAD(known + (ulong)(end - 1) * ${parts}))) && polls < max_polls; ++polls) {
+        bool waits = false;
+        for (; k < end; ++k) {
+${compute_entry()}\
+${leave_if_waiting()}\
+            STORE(known + (ulong)k * ${parts}, as_${words}(sum));
+            polls = 0;
+        }
+    }
+    if (k < end)
+        atomic_or(state + STARVED, 1);
 % else:
     const ulong first_row = get_global_id(0) * stride, last_row = min(n, first_row + span);
     for (ulong place = first_row; place < last_row; place += step) {

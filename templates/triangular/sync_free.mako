@@ -48,6 +48,14 @@ Result        deterministic: a work-item subtracts its entries of a row in their
 #define TICKET 2
 #define ENDED 3
 #define N_STATES 4
+${define_words(word, parts, item_bytes)}\
+% if inverts:
+// Magnitudes between which a number and its inverse are normal.
+#define LEAST ${"0x1p-1000" if parts * 8 == item_bytes else "0x1p-120f"}
+#define GREATEST ${"0x1p1000" if parts * 8 == item_bytes else "0x1p120f"}
+% endif
+
+<%def name="define_words(word, parts, item_bytes)">\
 // A word of a value: 0 is not known yet, a computed 0 is kept as -0.
 #define KEEP(word) ((word) ? (word) : (${word})1 << ${8 * item_bytes // parts - 1})
 % if parts == 2:
@@ -61,12 +69,7 @@ Result        deterministic: a work-item subtracts its entries of a row in their
 #define STORE(to, word) (*(to) = KEEP(word))
 #define NONE 1
 % endif
-% if inverts:
-// Magnitudes between which a number and its inverse are normal.
-#define LEAST ${"0x1p-1000" if parts * 8 == item_bytes else "0x1p-120f"}
-#define GREATEST ${"0x1p1000" if parts * 8 == item_bytes else "0x1p120f"}
-% endif
-
+</%def>\
 <%def name="load_entries(prefix)">\
 % for slot in slots:
                 const long k${slot} = k + ${slot} * lanes;

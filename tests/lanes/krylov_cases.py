@@ -120,6 +120,11 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
             x, info = solver(A, b, M=M, rtol=rtol)
             assert info == 0
             np.testing.assert_allclose(host @ x, b, atol=atol)
+    for factorise in (linalg.ic0, linalg.ilu0):
+        wanted = factorise(A).factors[0].toarray()
+        with describe_as(type=kind, compute_units=2, forward_progress=True):
+            found = factorise(csr_array(host, queue=queue)).factors[0].toarray()
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def krylov_cases(dtypes: tuple[np.dtype[Any], ...], *, simulated: bool) -> Iterator[Case]:

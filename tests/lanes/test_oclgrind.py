@@ -16,14 +16,14 @@ from planted import FAULTS
 
 # A step of aggregates reads states that other work-groups may change, once and from 1: whichever it sees, the set is the same.
 # A search for row patterns reads slots that an atomic operation of others may take, once and from 0: a free one it takes so, too.
-# An unknown of the method "sync-free" is its own flag, which others read until it is known. The highest level is looked at before
-# it is raised by an atomic operation, and so is the number of colours. The last work-group to end stores all unknowns anew,
-# behind its count of those that ended.
+# An unknown of the method "sync-free" is its own flag, which others read until it is known. The number of colours is looked at
+# before it is raised by an atomic operation. The last work-group to end stores all unknowns anew, behind its count of those that
+# ended.
 BY_DESIGN = re.compile(
     r"Write-write data race at global memory in triangular_sync_free_\w+: (STORE\(own_known|x\[\(ulong\)row)"
     r"|Read-write data race at (global memory in "
     r"((aggregation_advance_\w+_step|preconditioning_colour)_\w+: .*\bstate\[|spmv_find_patterns_\w+: .*\bslots\b)"
-    r"|\w+ memory in triangular_sync_free_\w+: )"
+    r"|\w+ memory in triangular_(sync_free|factor_\w+_sync_free)\w*: )"
 )
 
 

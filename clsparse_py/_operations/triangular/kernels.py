@@ -146,6 +146,13 @@ class Solve(OfNumbers):
     width: int
 
 
+def _describe_words(dtype: str) -> Mapping[str, object]:
+    """Return the arguments, by name, of templates in which values are their own flags: the unsigned words of a value."""
+    item_bytes = np.dtype(dtype).itemsize
+    parts, word = max(item_bytes // 8, 1), {4: "uint", 8: "ulong"}[min(item_bytes, 8)]
+    return {"word": word, "parts": parts, "words": word + ("" if parts == 1 else str(parts)), "item_bytes": item_bytes}
+
+
 @kernel
 @dataclass(frozen=True)
 class SyncFree(OfNumbers):
@@ -176,11 +183,8 @@ class SyncFree(OfNumbers):
     @override
     def arguments(self) -> Mapping[str, object]:
         """Return the template's arguments by name: the fields, and the unsigned words that a value consists of."""
-        dtype = np.dtype(self.dtype)
-        size, parts = min(dtype.itemsize, 8), max(dtype.itemsize // 8, 1)
-        word = {4: "uint", 8: "ulong"}[size]
-        of_words = {"word": word, "parts": parts, "words": word + ("" if parts == 1 else str(parts))}
-        return {**super().arguments(), "is_complex": dtype.kind == "c", "item_bytes": dtype.itemsize, **of_words}
+        is_complex = np.dtype(self.dtype).kind == "c"
+        return {**super().arguments(), "is_complex": is_complex, **_describe_words(self.dtype)}
 
 
 @kernel
@@ -266,8 +270,8 @@ class Factor(OfNumbers):
     hermitian : bool
         True: the factor of IC; False: the factors of ILU.
     schedule : str
-        "rows" or "levels": exact elimination, row by row or level by level; "sweep": all entries at once, from those of the sweep
-        before or, at first, of "guess".
+        "rows", "levels" or "sync_free": exact elimination, row by row, level by level or each row once those that it needs are
+        known; "sweep": all entries at once, from those of the sweep before or, at first, of "guess".
     """
 
     template = "triangular/factor"
@@ -278,10 +282,17 @@ class Factor(OfNumbers):
         "guess_hermitian": {"hermitian": True, "schedule": "guess"},
         "levels": {"hermitian": False, "schedule": "levels"},
         "rows": {"hermitian": True, "schedule": "rows", "work_group": 1},
+        "sync_free": {"hermitian": False, "schedule": "sync_free"},
+        "sync_free_hermitian": {"hermitian": True, "schedule": "sync_free"},
     }
 
     hermitian: bool
     schedule: str
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the fields, and the unsigned words that a value consists of."""
+        return {**super().arguments(), **_describe_words(self.dtype)}
 
 
 def work_group_of(device: Device) -> int:

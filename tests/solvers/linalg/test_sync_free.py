@@ -17,6 +17,7 @@ from clsparse_py import BuildError, linalg
 from clsparse_py._build import programs
 from clsparse_py._build.plain import are_plain
 from clsparse_py._device.device import describe
+from clsparse_py._operations.triangular import eliminate
 from clsparse_py._operations.triangular.choose import Thresholds
 from clsparse_py._operations.triangular.kernels import SyncFree, SyncFreeLevels
 from clsparse_py._operations.triangular.level_sets import get_level_sets
@@ -75,6 +76,35 @@ def test_solutions_agree_with_those_of_row_by_row(waiting: cl.CommandQueue, monk
                     wanted, result = plans[0](b), plans[1](b)
                     scale = np.abs(wanted).max()
                     np.testing.assert_allclose(result / scale, wanted / scale, rtol=0, atol=2000 * float(np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_incomplete_factors_agree_with_those_of_row_by_row(
+    waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, hermitian: bool
+) -> None:
+    rng = np.random.default_rng(1)
+    for (i, dtype), n in itertools.product(enumerate(dtypes_of(waiting)), (1, 200)):
+        host = random_triangle(n, 6, dtype, True, rng)
+        # An entry that is 0 is known all the same.
+        host.data[::7] = np.where(host.data[::7].real < 5, 0, host.data[::7])
+        if hermitian:
+            host = scipy.sparse.csr_array(host - scipy.sparse.diags_array(host.diagonal() - host.diagonal().real))
+        else:
+            host = host + scipy.sparse.triu(random_triangle(n, 6, dtype, False, rng), 1)
+        index = (np.int32, np.int64)[i % 2]
+        parts = host.data, host.indices.astype(index), host.indptr.astype(index)
+        A = clsparse_py.csr_array(parts, shape=(n, n), queue=waiting)
+        for max_polls in (MANY, 0):
+            monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_polls=max_polls))
+            wanted, result = (eliminate(waiting, A, hermitian=hermitian, method=name).get() for name in ("serial", "sync-free"))
+            np.testing.assert_allclose(result, wanted, rtol=0, atol=100 * float(np.finfo(dtype).eps) * np.abs(wanted).max())
+
+
+def test_factors_without_a_pivot_do_not_wait(waiting: cl.CommandQueue, caplog: pytest.LogCaptureFixture) -> None:
+    A = clsparse_py.csr_array(-np.ones((3, 3), np.float32), queue=waiting)
+    assert np.isnan(eliminate(waiting, clsparse_py.tril(A, format="csr"), hermitian=True, method="sync-free").get()).any()
+    eliminate(waiting, A, hermitian=False, method="sync-free")
+    assert not caplog.records
 
 
 def blocked_triangle(n: int, sizes: tuple[int, ...], dtype: Any, rng: np.random.Generator) -> np.ndarray:
