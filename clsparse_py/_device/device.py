@@ -76,7 +76,8 @@ class Device:
     aliases_host : bool
         Whether a buffer made on host memory was seen to be that memory.
     forward_progress : bool
-        Whether work-groups that have begun were seen to run on while others wait for them, and to see what these store.
+        Whether work-groups that have begun were seen to run on while others wait for them, and to see what these store; the probe
+        stores words of 32 bits, and only a device with ``int64_atomics`` promises as much of words of 64 bits.
     svm : tuple of str
         Kinds of shared virtual memory.
     portability : Portability
@@ -190,6 +191,7 @@ def _describe(device: cl.Device) -> Device:
     svm = int(query(device, "svm_capabilities", 0))
     kinds = cl.device_svm_capabilities
     extensions = device.extensions.split()
+    int64_atomics = "cl_khr_int64_base_atomics" in extensions
     return Device(
         name=device.name.strip(),
         platform=device.platform.name.strip(),
@@ -204,11 +206,11 @@ def _describe(device: cl.Device) -> Device:
         sub_group_sizes=tuple(int(size) for size in query(device, "sub_group_sizes_intel", ())),
         fp64=bool(query(device, "double_fp_config", 0)),
         fp16="cl_khr_fp16" in extensions,
-        int64_atomics="cl_khr_int64_base_atomics" in extensions,
+        int64_atomics=int64_atomics,
         float_atomics="cl_ext_float_atomics" in extensions,
         unified_memory=bool(query(device, "host_unified_memory", False)),
         aliases_host=probed.aliases_host,
-        forward_progress=probed.forward_progress,
+        forward_progress=probed.forward_progress and int64_atomics,
         svm=tuple(
             name.lower().replace("_", "-")
             for name in ("COARSE_GRAIN_BUFFER", "FINE_GRAIN_BUFFER", "FINE_GRAIN_SYSTEM", "ATOMICS")

@@ -129,9 +129,14 @@ class TriangularPlan(SetOnce):
             "sync-free": "work-items solve each row as soon as the unknowns that it needs are known",
             "levels": "needs launches or barriers between level sets",
         }
-        if levels is not None and solver.method == "levels":
-            widest, launches = max((widest for *_, widest in levels.launches), default=0), len(levels.launches)
-            why["levels"] = f"{levels.count} level sets, of at most {widest} rows"
+        if levels is not None:
+            widest = max((widest for *_, widest in levels.launches), default=0)
+            kind = "rows" if levels.rows == self.shape[0] else "supernodes"
+            sets = f"{levels.count} level sets, of at most {widest} {kind}"
+            if solver.method == "levels":
+                launches, why["levels"] = len(levels.launches), sets
+            else:
+                why["sync-free"] += f"; {sets}"
         verdicts = tuple((name, "yes" if name == solver.method else "no", why[name]) for name in METHODS)
         return Explanation(solver.method, verdicts, self.shape[0], launches)
 

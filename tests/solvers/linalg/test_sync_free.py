@@ -162,6 +162,7 @@ def test_supernodes(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, r
             wide = host.toarray().astype(np.result_type(dtype, np.float64))
             if unit:
                 np.fill_diagonal(wide, 1)
+            assert ("supernodes" in str(plan.explain())) == (triangle.supernodes is not None)
             for shape in ((n,), (n, 3), (n, 20)):
                 b = np.random.default_rng(n).standard_normal(shape).astype(dtype)
                 result = plan(b)
