@@ -746,7 +746,7 @@ def _triangular(d: Draw) -> Step:
 def _draw_preconditioner(d: Draw, solver: str, A: str) -> str:
     """Return the call of a preconditioner of a matrix, with options of incomplete factors."""
     if d.chance(0.5):
-        return f"linalg.jacobi({A})"
+        return f"linalg.{'jacobi' if solver == 'cg' else d.one(['jacobi', 'isai'])}({A})"
     options = f"{d.one([None, 2])}, ordering={d.one(['natural', 'multicolour'])!r}, solve={d.one(['exact', 'isai'])!r}"
     return f"linalg.{'ic0' if solver == 'cg' else 'ilu0'}({A}, {options})"
 
