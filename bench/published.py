@@ -76,7 +76,7 @@ DALTON_PHASES: tuple[tuple[str, str, tuple[float, float, float]], ...] = (
     ("5b. 2D FE, square", "", (5.3, 26.1, 0.0)),
 )
 # The reason of several products.
-_MESH = "the mesh takes minutes to make, longer than a GPU was there"
+_MESH = "the mesh takes minutes to make, longer than a GPU was available"
 # Products of the paper that are not measured here, with the reason.
 WITHOUT = {
     "": "its mesh is not described closely enough to make one like it",
@@ -88,7 +88,7 @@ WITHOUT = {
 WITHOUT_PART = {
     "wind_tunnel": "`esc` was refused the memory for its products",
     "epidemiology": "`esc` and `esc-local` were not run",
-    "AP(webbase)": "P takes longer to make than a GPU was there",
+    "AP(webbase)": "P takes longer to make than a GPU was available",
 }
 
 # Liu et al. (2019), Tesla P100: figure, accumulator, speedup of kernels and of whole products, mean and most.
