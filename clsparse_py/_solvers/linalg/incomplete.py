@@ -230,7 +230,7 @@ def ilu0(A: Any, sweeps: int | None = None, *, ordering: _Ordering = "natural", 
     if ordering == "multicolour":
         colouring = colour_matrix(rows)
         rows = _permute(rows, colouring)
-    factors = _factorise(rows, sweeps, colouring, hermitian=False)
+    factors = _factorise(rows, sweeps, None if solve == "isai" else colouring, hermitian=False)
     inverses: tuple[Any, ...] = ()
     if solve == "isai":
         lower, upper = tril(factors, format="csr"), triu(factors, format="csr")
@@ -275,7 +275,7 @@ def ic0(A: Any, sweeps: int | None = None, *, ordering: _Ordering = "natural", s
         rows = lower + _transpose_conjugate(tril(rows, -1, format="csr"))
         colouring = colour_rows(rows.structure)
         lower = tril(_permute(rows, colouring), format="csr")
-    factor = _factorise(lower, sweeps, colouring, hermitian=True)
+    factor = _factorise(lower, sweeps, None if solve == "isai" else colouring, hermitian=True)
     inverses: tuple[Any, ...] = ()
     if solve == "isai":
         # The inverse of L^H is L's, conjugate transposed: the preconditioner stays Hermitian.
@@ -292,6 +292,8 @@ def _check_options(ordering: str, solve: str) -> None:
 
 def _factorise(rows: Any, sweeps: int | None, colouring: Colouring | None, *, hermitian: bool) -> Any:
     """Return the incomplete factors of a matrix, in its structure: exact if ``sweeps`` is None, else after so many sweeps.
+
+    With a colouring, exact factors are computed by level sets, which solutions with the factors then need, too.
 
     Raises
     ------

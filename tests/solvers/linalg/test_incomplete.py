@@ -14,6 +14,7 @@ import scipy.sparse.linalg as of_scipy
 import clsparse_py
 from clsparse_py import linalg
 from clsparse_py._device.device import describe
+from clsparse_py._memory import pool
 from clsparse_py._operations.preconditioning import has_regular_diagonal, inverses
 from clsparse_py._operations.triangular import level_sets
 from clsparse_py._operations.triangular.choose import Thresholds
@@ -216,3 +217,23 @@ def test_approximate_inverses_of_small_singular_and_pivoted_matrices(queue: cl.C
         block = np.array([[1, 2, 0], [2, 4, 0], [0, 0, 1]], dtype)
         with pytest.raises(ValueError, match="A: has a singular matrix in the pattern of a row"):
             linalg.isai(clsparse_py.csr_array(block, queue=queue))
+
+
+def test_rows_too_long_for_the_memory_are_named(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = scipy.sparse.lil_array(scipy.sparse.eye_array(600, dtype=np.float32))
+    host[5] = 1
+    A = clsparse_py.csr_array(host.tocsr(), queue=queue)
+    create = pool._create
+
+    def create_within(context: cl.Context, n_bytes: int, *more: Any) -> cl.Buffer:
+        if n_bytes > 1 << 20:
+            code = cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE
+            raise cl.MemoryError(cl._cl._ErrorRecord(msg="too large", code=code, routine="clCreateBuffer"))
+        return create(context, n_bytes, *more)
+
+    clsparse_py.free_memory()
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "_create", create_within)
+        with pytest.raises(MemoryError, match=r"^dense systems of rows of \d+ entries: .* need"):
+            linalg.isai(A)
+    np.testing.assert_allclose(linalg.isai(A).matrix.toarray(), 2 * np.eye(600) - host.toarray(), atol=1e-6)
