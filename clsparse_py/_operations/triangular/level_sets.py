@@ -116,7 +116,7 @@ def _find_level_sets(
     limits = Thresholds.of(device)
     levels, highest = _find_levels(chain, indices, indptr, supernodes, upper)
     # Keys are numbers of 32 bits.
-    shifts = min(work_group_of_tasks(device).bit_length(), (2**31 - 2) // n)
+    shifts = min(work_group_of_tasks(device).bit_length(), (2**31 - 2) // max(n, 1))
     n_keys, keys = (highest + 1) * shifts, chain.scratch(n, np.int32)
     built, record = chain.build(RowKeys(work_group_of(device), name_of(index), supernodes is not None))
     groups = min(-(-n // record.work_group), device.compute_units * _KEY_GROUPS)

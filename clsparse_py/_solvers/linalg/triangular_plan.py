@@ -103,8 +103,7 @@ class TriangularPlan(SetOnce):
         self._given: Any = matrix if A.format == "csr" else matrix.T if A.format == "csc" else None
         self._is_direct = of_rows.format == "csr"
         self._origin = None if self._given is None else Origin(self._given)
-        # Values of the last call, their dtype and conversion; values whose diagonal was seen to have no zero.
-        self._converted: tuple[cl_array.Array, np.dtype[Any], cl_array.Array] | None = None
+        # Values whose diagonal was seen to have no zero.
         self._regular: cl_array.Array | None = None
         self._pending: list[tuple[Callable[[], npt.NDArray[Any]], Matrix]] = []
         self._lock = threading.Lock()
@@ -160,8 +159,10 @@ class TriangularPlan(SetOnce):
             _log.warning("triangular systems: a launch of the method sync-free gave up waiting; one work-group solved all rows")
         if state.singular:
             diagonal: Any = rows.diagonal()  # type: ignore[attr-defined] # rows are a csr_array
-            row = int(np.flatnonzero(diagonal == 0)[0])
-            raise np.linalg.LinAlgError(f"A: is singular, as its diagonal has a zero in row {row}")
+            zeros = np.flatnonzero(diagonal == 0)
+            # Values that were changed in place since have their zeros elsewhere.
+            where = f"has a zero in row {zeros[0]}" if zeros.size else "had a zero, before its values were changed in place"
+            raise np.linalg.LinAlgError(f"A: is singular, as its diagonal {where}")
         self._regular = rows.data
 
     @door()
@@ -185,7 +186,7 @@ class TriangularPlan(SetOnce):
         ------
         LinAlgError
             The diagonal has a zero. With a device array b, the next call or `check` raises this; until then x has infinities or
-            NaN.
+            NaN. With a device array b, values whose diagonal had no zero are not looked at again if they are changed in place.
         ValueError, TypeError
             A wrong shape, dtype or context, or values of another structure; the message names the argument.
         """
@@ -197,10 +198,12 @@ class TriangularPlan(SetOnce):
         dtype = self._dtype(rows, right)
         if not right.size:
             return allocate(queue, "x", right.shape, dtype) if on_the_device else np.zeros(right.shape, dtype)
-        source, rows = rows, self._in_dtype(queue, rows, dtype)
+        # The structure, which keeps the analysis, stays the same.
+        source, rows = rows, rows if rows.dtype == dtype else rows.with_values(convert(queue, "A", rows.data, dtype))
         side = _right_side(queue, right, dtype)
         solver = self._solver(queue, dtype)
-        is_unknown = not self.unit_diagonal and source.data is not self._regular
+        # A look at the diagonal costs a solution that waits nothing.
+        is_unknown = not self.unit_diagonal and (not on_the_device or source.data is not self._regular)
         if on_the_device and not is_unknown:
             return solver.solve(queue, rows.data, side, right.shape)
         x = allocate(queue, "x", right.shape, dtype)
@@ -234,15 +237,6 @@ class TriangularPlan(SetOnce):
             # The rows of the transposed, and the duplicates within them, are in the same order by every method.
             return self._rows.with_values(self._given.transpose_plan()(data).data)
         return self._rows.with_values(place_values(self.queue, data, self._rows.nnz, from_beginning=True))
-
-    def _in_dtype(self, queue: cl.CommandQueue, rows: Matrix, dtype: np.dtype[Any]) -> Matrix:
-        """Return the rows with their values in a dtype. The structure, which keeps the analysis, stays the same."""
-        if rows.dtype == dtype:
-            return rows
-        last = self._converted
-        if last is None or last[0] is not rows.data or last[1] != dtype:
-            last = self._converted = rows.data, dtype, convert(queue, "A", rows.data, dtype)
-        return rows.with_values(last[2])
 
 
 def _right_side(queue: cl.CommandQueue, right: Any, dtype: np.dtype[Any]) -> RightSide:

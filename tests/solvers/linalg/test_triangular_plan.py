@@ -102,6 +102,30 @@ def test_values_may_change(queue: cl.CommandQueue) -> None:
         linalg.triangular_plan(A.tocoo())(b, second)
 
 
+def test_values_may_change_in_place(queue: cl.CommandQueue) -> None:
+    b = np.ones(3, np.complex64)
+    for dtype, method in itertools.product((np.int32, np.float32, np.complex64), methods_of(queue)):
+        A = clsparse_py.csr_array(np.array([[1, 0, 0], [1, 2, 0], [0, 1, 2]], dtype), queue=queue)
+        plan = linalg.triangular_plan(A, method=method)
+        np.testing.assert_array_equal(plan(b), [1, 0, 0.5])
+        plan(cl_array.to_device(queue, b), A.data)
+        A.data[:] = 4
+        for options in ({}, {"data": A.data}):
+            for right in (b, cl_array.to_device(queue, b)):
+                result = plan(right, **options)
+                np.testing.assert_array_equal(result if right is b else result.get(), [0.25, 0, 0.25])
+        A.data[2:3] = 0
+        with pytest.raises(np.linalg.LinAlgError, match="zero in row 1"):
+            plan(b)
+        # The zero is gone when the solution with it is checked.
+        other = linalg.triangular_plan(A, method=method)
+        other(cl_array.to_device(queue, b))
+        A.data[:] = 4
+        with pytest.raises(np.linalg.LinAlgError, match="diagonal had a zero, before its values were changed in place"):
+            other.check()
+        np.testing.assert_array_equal(other(b), [0.25, 0, 0.25])
+
+
 def test_right_hand_sides_of_any_strides(queue: cl.CommandQueue) -> None:
     rng, n = np.random.default_rng(2), 40
     dtype = dtypes_of(queue)[-1]
@@ -124,7 +148,10 @@ def test_right_hand_sides_of_any_strides(queue: cl.CommandQueue) -> None:
                     np.testing.assert_array_equal(result.get(), wanted)
                     np.testing.assert_array_equal(on_device.get(), whole)
     # Without rows, and without columns.
-    assert linalg.triangular_plan(clsparse_py.csr_array((0, 0), queue=queue))(np.zeros((0, 2))).shape == (0, 2)
+    for method in ("auto", *methods_of(queue)):
+        nothing = linalg.triangular_plan(clsparse_py.csr_array((0, 0), queue=queue), method=method)
+        assert nothing(np.zeros((0, 2))).shape == (0, 2)
+        assert nothing.explain().rows == 0
     assert plan(np.zeros((n, 0), dtype)).shape == (n, 0)
     assert plan(cl_array.zeros(queue, (n, 0), dtype)).shape == (n, 0)
 
