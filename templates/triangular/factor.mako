@@ -20,6 +20,8 @@ Result        deterministic: "rows", "levels" and "sync_free" agree to rounding,
 <%namespace name="flags" file="triangular/sync_free"/>\
 <%
     known, result = {"sweep": ("before", "after"), "guess": ("values", "factors")}.get(schedule, ("factors", "factors"))
+    # Exact elimination subtracts each entry's square from the diagonal at once: an entry is not read again.
+    sums_squares = hermitian and schedule not in ("sweep", "guess")
 %>\
 % if schedule == "sync_free":
 #define STARVED 0
@@ -63,14 +65,14 @@ I find(global const I *restrict indices, I begin, I end, const I column)
                 const T under = column == row ? of_real(1) : KNOWN(last_of_column - 1);
 ${leave_if_waiting()}\
                 I at = first_of_column;
-                for (I m = begin; m < k; ++m) {
+                for (I m = begin; m < ${"(column == row ? begin : k)" if sums_squares else "k"}; ++m) {
                     const I inner = indices[m];
                     while (at < last_of_column && indices[at] < inner)
                         ++at;
                     if (at < last_of_column && indices[at] == inner)
                         sum -= times(KNOWN(m), conjugate(KNOWN(at)));
                 }
-                sum = column == row ? of_real(sqrt(real_part(sum))) : quotient(sum, under);
+                sum = column == row ? of_real(sqrt(real_part(${"rest" if sums_squares else "sum"}))) : quotient(sum, under);
 % else:
                 const T under = column < row ? KNOWN(find(indices, first_of_column, last_of_column, column)) : of_real(1);
 ${leave_if_waiting()}\
@@ -93,9 +95,15 @@ ${leave_if_waiting()}\
 </%def>\
 <%def name="factor_row()">\
             const I begin = indptr[row], end = indptr[row + 1];
+% if sums_squares:
+            T rest = values[end - 1];
+% endif
             for (I k = begin; k < end; ++k) {
 ${compute_entry()}\
                 ${result}[k] = sum;
+% if sums_squares:
+                rest -= times(sum, conjugate(sum));
+% endif
             }
 </%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
@@ -149,6 +157,9 @@ ${factor_row()}\
         return;
     const I row = (I)place, begin = indptr[row], end = indptr[row + 1];
     volatile global ${word} *known = (volatile global ${word} *)factors;
+%     if sums_squares:
+    T rest = values[end - 1];
+%     endif
     I k = begin;
     uint polls = 0;  // turns since the work-item last computed an entry
     // The condition reads memory, so that no compiler moves the stores behind the loop, where others would wait for them.
@@ -158,6 +169,9 @@ ${factor_row()}\
 ${compute_entry()}\
 ${leave_if_waiting()}\
             STORE(known + (ulong)k * ${parts}, as_${words}(sum));
+%     if sums_squares:
+            rest -= times(sum, conjugate(sum));
+%     endif
             polls = 0;
         }
     }
