@@ -279,4 +279,5 @@ def _find_places(
     places = allocate(queue, "places of unknowns", structure.indices.size, np.dtype(np.int32))
     enqueue_permute(chain, structure.indices, place_of, places, places.size)
     chain.finish(places)
+    queue.finish()  # solutions on other queues read the places
     return places
