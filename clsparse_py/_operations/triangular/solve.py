@@ -83,7 +83,9 @@ class Solver:
     ) -> None:
         chain = Chain(queue)
         self.method = method
-        triangle = structure.get_plan((Triangle, upper), lambda: inspect_triangle(queue, structure, upper))
+        # Arrays that are kept belong to the structure's queue, so that they keep no other queue and its memory.
+        self._queue = structure.queue
+        triangle = structure.get_plan((Triangle, upper), lambda: inspect_triangle(self._queue, structure, upper))
         self.diagonal_at_end = triangle.diagonal_at_end
         self._supernodes = triangle.supernodes if method == "sync-free" else None
         levels: LevelSets | None = None if method == "serial" else get_level_sets(structure, upper, self._supernodes)
@@ -99,19 +101,17 @@ class Solver:
         if levels is not None and method == "sync-free":
             self._sync_free = chain.build(SyncFree(work_group_of_tasks(chain.device), *self._fields, triangle.rows))[0]
             self._n_places = levels.rows * triangle.rows
-            self._places = structure.get_plan(
-                (_find_places, upper), lambda: _find_places(queue, structure, levels, triangle, upper)
-            )
-            self._get_tasks(queue, levels, 0)
+            self._places = structure.get_plan((_find_places, upper), lambda: _find_places(structure, levels, triangle, upper))
+            self._get_tasks(levels, 0)
         else:
             self._build(chain, 1)
 
-    def _get_tasks(self, queue: cl.CommandQueue, levels: LevelSets, column_shift: int) -> Tasks:
+    def _get_tasks(self, levels: LevelSets, column_shift: int) -> Tasks:
         """Return the tasks of the method "sync-free" for teams that solve 2^column_shift columns; the first call makes them."""
         tasks = self._tasks.get(column_shift)
         if tasks is None:
             teams = self._sync_free.parameters.work_group >> column_shift
-            tasks = self._tasks[column_shift] = _make_tasks(queue, levels, teams)
+            tasks = self._tasks[column_shift] = _make_tasks(self._queue, levels, teams)
         return tasks
 
     def _build(self, chain: Chain, width: int) -> Built:
@@ -170,7 +170,7 @@ class Solver:
         """Enqueue a solution by the method "sync-free"; return the `State`."""
         limits, units, work_group = Thresholds.of(chain.device), chain.device.compute_units, self._sync_free.parameters.work_group
         column_shift = min((b.columns - 1).bit_length(), min(work_group, limits.columns_at_once).bit_length() - 1)
-        tasks = self._get_tasks(chain.queue, levels, column_shift)
+        tasks = self._get_tasks(levels, column_shift)
         # Tickets are numbers below 2^31; each work-group takes one more than there are.
         most_groups = units * limits.max_groups_per_unit << column_shift
         most = max((2**31 - 1 - most_groups) // tasks.count << column_shift, 1)
@@ -196,7 +196,7 @@ def get_solver(
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        For the commands that inspect the structure.
+        Of the device that solves.
     structure : Structure
         It has the triangle; entries on the other side of the diagonal are passed over. In any order, and with duplicates.
     dtype : numpy.dtype
@@ -263,11 +263,10 @@ def _make_tasks(queue: cl.CommandQueue, levels: LevelSets, teams: int) -> Tasks:
     return Tasks(on_device, number.size, -(-number.size // levels.count))
 
 
-def _find_places(
-    queue: cl.CommandQueue, structure: Structure, levels: LevelSets, triangle: Triangle, upper: bool
-) -> cl_array.Array:
+def _find_places(structure: Structure, levels: LevelSets, triangle: Triangle, upper: bool) -> cl_array.Array:
     """Return, for each entry of a matrix, the place of the unknown that its column names, in the order by level."""
-    chain, n = Chain(queue, structure.indices, levels.order), structure.shape[0]
+    queue, n = structure.queue, structure.shape[0]
+    chain = Chain(queue, structure.indices, levels.order)
     # The place of each row: the order's inverse.
     place_of = chain.scratch(n, np.int32)
     enqueue_sort_by_key(chain, levels.order, n, n, n_items=n, sorted_items=place_of)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from typing import Any
 
 import numpy as np
@@ -124,6 +126,27 @@ def test_values_may_change_in_place(queue: cl.CommandQueue) -> None:
         with pytest.raises(np.linalg.LinAlgError, match="diagonal had a zero, before its values were changed in place"):
             other.check()
         np.testing.assert_array_equal(other(b), [0.25, 0, 0.25])
+
+
+class Queue(cl.CommandQueue):
+    """A queue that can have weak references."""
+
+
+def test_a_plan_keeps_no_queue_of_right_hand_sides(queue: cl.CommandQueue) -> None:
+    A = clsparse_py.csr_array(np.tril(np.ones((5, 5), np.float32)), queue=queue)
+    for method in methods_of(queue):
+        plan = linalg.triangular_plan(A, method=method)
+        for shape, dtype in itertools.product(((5,), (5, 3)), (np.float32, np.complex64)):
+            other = Queue(queue.context, queue.device)
+            b = cl_array.to_device(other, np.ones(shape, dtype))
+            for _ in range(3):
+                x = plan(b)
+            np.testing.assert_array_equal(x.get().real.sum(axis=0), np.ones(shape[1:]))
+            kept = weakref.ref(other)
+            plan.check()
+            del other, b, x
+            gc.collect()
+            assert kept() is None
 
 
 def test_right_hand_sides_of_any_strides(queue: cl.CommandQueue) -> None:
