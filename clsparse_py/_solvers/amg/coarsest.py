@@ -12,7 +12,6 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
-from clsparse_py._device.device import Device
 from clsparse_py._matrix.matrix import Parts, Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import name_of
@@ -20,7 +19,7 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device
 from clsparse_py._solvers.aggregation.kernels import MAX_INVERTED, DenseInverse
 
-__all__ = ["compute_inverse_values", "inverse_record", "invert_coarsest", "invert_on_host"]
+__all__ = ["compute_inverse_values", "invert_coarsest", "invert_on_host"]
 
 #: Most unknowns of a multigrid hierarchy's coarsest level, as its matrix gets a dense inverse; more are an error.
 _MAX_DENSE = 5000
@@ -49,12 +48,6 @@ def compute_inverse_values(A: csr_array) -> cl_array.Array:
     return copy_to_device(A.queue, "an inverse", invert_on_host(A.get()).data) if values is None else values
 
 
-def inverse_record(device: Device, index: str, dtype: str) -> DenseInverse:
-    """Return the parameters of the kernel by which a work-group inverts the coarsest matrix."""
-    group = 1 if device.lanes_are_loops else min(_WORK_GROUP, device.max_work_group)
-    return DenseInverse(group, index, dtype)
-
-
 @door()
 def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
     """Return the values, row by row, of a matrix's inverse, by one work-group; None if the host has to invert the matrix.
@@ -65,7 +58,8 @@ def _invert_by_work_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Arra
     chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
     if not 0 < n <= MAX_INVERTED or chain.device.is_plain:
         return None
-    built, _ = chain.build(inverse_record(chain.device, name_of(indptr.dtype), name_of(dtype)))
+    group = 1 if chain.device.lanes_are_loops else min(_WORK_GROUP, chain.device.max_work_group)
+    built, _ = chain.build(DenseInverse(group, name_of(indptr.dtype), name_of(dtype)))
     inverse = allocate(queue, "an inverse", n * n, dtype)
     report = chain.scratch(4, np.zeros(0, dtype).real.dtype)
     chain.launch(built, 1, np.uint64(n), indptr, indices, data, inverse, chain.scratch(n, dtype), report)

@@ -28,7 +28,6 @@ from clsparse_py._solvers.aggregation.aggregates import aggregate_nodes
 from clsparse_py._solvers.aggregation.graph import reduce_blocks, select_strong_entries
 from clsparse_py._solvers.aggregation.prolongator import MAX_ROW, refresh_prolongator, smooth_prolongator
 from clsparse_py._solvers.aggregation.tentative import make_tentative_prolongator
-from clsparse_py._solvers.amg.ahead import build_kernels
 from clsparse_py._solvers.amg.galerkin import RapPlan, plan_and_multiply_rap
 from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.amg.smoothers import list_by_level, make_smoother, unpack
@@ -285,7 +284,6 @@ def _set_up_on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
     level = Level(
         finest, B=_read_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric"
     )
-    build_kernels(finest)
     return MultilevelSolver(*build_levels(level, options, coarsen))
 
 

@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Sweeps, declare_passes
 
-__all__ = ["LAYOUT", "PASSES", "spectral_radius"]
+__all__ = ["spectral_radius"]
 
 # For a Lanczos vector u, the sum `along` is u A u, and `size` is u D u; the scalar `shift` is the index of a rank's first entry.
 #: Names of the scalars and sums of a step of the Lanczos method on the device.
@@ -58,9 +58,7 @@ _STEP = Pass(
         "before = times(v, conjugate(phase));",
     ),
 )  # fmt: skip
-#: The vector passes for a Hermitian A.
-PASSES = (_START, _SUMS, _STEP)
-declare_passes(LAYOUT, *PASSES, _SYMMETRIC_SUMS)
+declare_passes(LAYOUT, _START, _SUMS, _SYMMETRIC_SUMS, _STEP)
 
 
 def spectral_radius(
