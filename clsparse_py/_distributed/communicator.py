@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -53,37 +53,33 @@ class Counter:
 
 
 class Exchange(abc.ABC):
-    """An exchange of messages between a rank and its neighbours, any number of times; the communicator owns its buffers.
+    """An exchange of messages between a rank and its neighbours, any number of times over the same buffers.
 
     Parameters
     ----------
-    leaving, coming : dict of int to slice
-        The ranges of bytes for each rank that is sent to or received from: they follow one another in the order of ranks.
+    sends, receives : mapping of int to numpy.ndarray
+        A contiguous buffer for each rank that is sent to or received from.
     counter : Counter
         Counts messages and bytes when they are sent.
     """
 
-    def __init__(self, leaving: dict[int, slice], coming: dict[int, slice], counter: Counter) -> None:
-        self._leaving, self._coming, self._counter = leaving, coming, counter
-        self._n_leaving, self._n_coming = (sum(part.stop - part.start for part in parts.values()) for parts in (leaving, coming))
-
-    @abc.abstractmethod
-    def begin(self) -> np.ndarray[Any, Any]:
-        """Return the bytes of the next messages, for the caller to fill before `start`."""
+    def __init__(self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], counter: Counter):
+        self.sends, self.receives, self._counter = dict(sends), dict(receives), counter
+        self._bytes = sum(message.nbytes for message in self.sends.values())
 
     def start(self) -> None:
-        """Start sending the filled bytes, which are not to be touched any more, to the neighbours."""
-        self._counter.messages += len(self._leaving)
-        self._counter.bytes += self._n_leaving
+        """Start sending this rank's filled send buffers to its neighbours; no buffer is to be touched before `wait` returns."""
+        self._counter.messages += len(self.sends)
+        self._counter.bytes += self._bytes
         self._start()
 
     @abc.abstractmethod
     def _start(self) -> None:
-        """Start sending the filled bytes to the neighbours."""
+        """Start sending this rank's filled send buffers to its neighbours."""
 
     @abc.abstractmethod
-    def wait(self) -> list[tuple[int, np.ndarray[Any, Any]]]:
-        """Wait for all neighbours' messages, and return the received bytes in arrays, each with the place of its first byte.
+    def wait(self) -> None:
+        """Wait until all neighbours' messages are in the receive buffers, and the send buffers may be overwritten.
 
         Raises
         ------
@@ -92,10 +88,6 @@ class Exchange(abc.ABC):
         TimeoutError
             A neighbour did not answer within the communicator's time limit.
         """
-
-    @abc.abstractmethod
-    def hold(self, reads: list[cl.Event]) -> None:
-        """Keep the received bytes until the ends of the commands that read them, whose events are given."""
 
 
 class Communicator(abc.ABC):
@@ -170,17 +162,12 @@ class Communicator(abc.ABC):
         return self._stacked(values, f"{note}, {name_of(values.dtype)} of shape {values.shape}")
 
     @abc.abstractmethod
-    def exchange(self, queue: cl.CommandQueue, leaving: dict[int, slice], coming: dict[int, slice], note: str = "") -> Exchange:
-        """Return an `Exchange` with neighbouring ranks, to be started any number of times. Not collective.
+    def exchange(
+        self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
+    ) -> Exchange:
+        """Return an `Exchange` of buffers with neighbouring ranks, to be started any number of times. Not collective.
 
-        Parameters
-        ----------
-        queue : pyopencl.CommandQueue
-            Of the device that copies bytes of messages.
-        leaving, coming : dict of int to slice
-            The ranges of bytes that are sent to, and received from, a rank.
-        note : str
-            What the bytes are; a neighbour whose note differs is an error.
+        The note names the content of the buffers; a neighbour whose note differs is an error.
         """
 
     @abc.abstractmethod

@@ -16,7 +16,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._distributed.border import Border, copy_positions
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
-from clsparse_py._memory.memory import allocate, submit
+from clsparse_py._memory.memory import allocate, allocate_pinned, submit
 from clsparse_py._memory.pool import side_queue
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
@@ -147,17 +147,17 @@ class Staged:
         subject: str,
     ) -> None:
         self._queue, self._side = queue, side_queue(queue)
+        self._out, self._in = (_allocate_pinned_array(queue, (n, *columns), dtype) for n in sizes)
         # The received entries are in the same array object each time: products recognise known operands by identity.
         self._received = allocate(queue, "the halo", (sizes[1], *columns), dtype)
-        of_row = int(np.prod(columns)) * dtype.itemsize
-        in_bytes = [
-            {rank: slice(part.start * of_row, part.stop * of_row) for rank, part in ranges.items()}
-            for ranges in (leaving, coming)
-        ]
-        note = f"{subject} of {dtype}" + (f" in {columns[0]} columns" if columns else "")
-        self._exchange = comm.exchange(queue, in_bytes[0], in_bytes[1], note)
+        self._exchange = comm.exchange(
+            {rank: self._out[part] for rank, part in leaving.items()},
+            {rank: self._in[part] for rank, part in coming.items()},
+            f"{subject} of {dtype}" + (f" in {columns[0]} columns" if columns else ""),
+        )
         self._earlier_events: list[cl.Event] = []
         self._leave_event: cl.Event | None = None
+        self._arrival_event: cl.Event | None = None
         self._values: cl_array.Array | None = None
 
     def _begin(self, operand: cl_array.Array) -> Chain:
@@ -175,16 +175,15 @@ class Staged:
         else:
             self._earlier_events = [*(chain.wait_for or ()), cl.enqueue_marker(self._queue)]
         self._queue.flush()
-        out = self._exchange.begin()
         if leaving is not None:
             named: dict[str, Any] = {"is_blocking": False, "wait_for": self._earlier_events}
-            self._leave_event = submit("the halo", cl.enqueue_copy, self._side, out, leaving.base_data, **named)
+            self._leave_event = submit("the halo", cl.enqueue_copy, self._side, self._out, leaving.base_data, **named)
             self._side.flush()
 
     def start(self, values: cl_array.Array) -> None:
         """Enqueue the copy to the host of values that lie in the order of messages; `finish` sends the values."""
         # The copy runs on the second queue: the values' memory must not be used again before it has ended.
-        self._values = values if values.size else None
+        self._values = values if self._out.size else None
         self._send(self._begin(values), self._values)
 
     def finish(self) -> cl_array.Array:
@@ -192,17 +191,16 @@ class Staged:
         if self._leave_event is not None:
             self._leave_event.wait()
             self._values = None
+        if self._arrival_event is not None:
+            self._arrival_event.wait()  # the last copy to the device still reads the host's buffer
         self._exchange.start()
-        # Earlier commands may still read the values received before; `_earlier_events` orders the copies behind these commands.
-        named: dict[str, Any] = {"is_blocking": False, "wait_for": self._earlier_events}
-        arrivals = [
-            submit("the halo", cl.enqueue_copy, self._side, self._received.base_data, part, dst_offset=begin, **named)
-            for begin, part in self._exchange.wait()
-        ]
-        if arrivals:
-            self._exchange.hold(arrivals)
+        self._exchange.wait()
+        if self._received.size:
+            # Earlier commands may still read the values received before; `_earlier_events` orders the copy behind these commands.
+            named: dict[str, Any] = {"is_blocking": False, "wait_for": self._earlier_events}
+            self._arrival_event = submit("the halo", cl.enqueue_copy, self._side, self._received.base_data, self._in, **named)
             self._side.flush()
-            cl.enqueue_barrier(self._queue, wait_for=arrivals)
+            cl.enqueue_barrier(self._queue, wait_for=[self._arrival_event])
         return self._received
 
 
@@ -219,17 +217,16 @@ class Fetch(Staged):
         if columns:
             positions = positions[:, None] + np.arange(columns[0]) * steps[1]
         self._places = copy_positions(queue, "the halo", positions.reshape(-1))
-        self._gathered = allocate(queue, "the halo", (halo.sent.size, *columns), x.dtype)
+        self._gathered = allocate(queue, "the halo", self._out.shape, x.dtype)
 
     @override
     @door()
     def start(self, x: cl_array.Array) -> None:
         """Enqueue the gathering of the entries of x that go to other ranks, and the copy of these entries to the host."""
         chain = self._begin(x)
-        leaving = self._gathered if self._gathered.size else None
-        if leaving is not None:
-            enqueue_permute(chain, self._places, x, leaving, leaving.size)
-        self._send(chain, leaving)
+        if self._out.size:
+            enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
+        self._send(chain, self._gathered if self._out.size else None)
 
 
 class Return(Staged):
@@ -239,3 +236,9 @@ class Return(Staged):
         self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, dtype: np.dtype[Any], columns: tuple[int, ...]
     ) -> None:
         super().__init__(comm, queue, halo.sources, halo.targets, (halo.columns.size, halo.sent.size), dtype, columns, "sums")
+
+
+def _allocate_pinned_array(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return a NumPy array in pinned memory of the host, for messages."""
+    n_bytes = int(np.prod(shape)) * dtype.itemsize
+    return allocate_pinned(queue, n_bytes).view(dtype).reshape(shape)

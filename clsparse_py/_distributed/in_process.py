@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from typing_extensions import override
 
 from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, describe_error
 from clsparse_py._distributed.places import Place
-from clsparse_py._memory.memory import allocate_pinned
 
 __all__ = ["Hub", "ThreadCommunicator"]
 
@@ -189,9 +188,11 @@ class ThreadCommunicator(Communicator):
         return rows
 
     @override
-    def exchange(self, queue: cl.CommandQueue, leaving: dict[int, slice], coming: dict[int, slice], note: str = "") -> Exchange:
-        """Return the exchange with neighbouring ranks' threads, as `Communicator.exchange` says."""
-        return _ThreadExchange(self, self._hub, queue, leaving, coming, note)
+    def exchange(
+        self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
+    ) -> Exchange:
+        """Return the exchange of buffers with neighbouring ranks' threads, as `Communicator.exchange` says."""
+        return _ThreadExchange(self, self._hub, sends, receives, note)
 
     @override
     def fail(self, error: BaseException) -> None:
@@ -207,52 +208,37 @@ class _ThreadExchange(Exchange):
         self,
         comm: ThreadCommunicator,
         hub: Hub,
-        queue: cl.CommandQueue,
-        leaving: dict[int, slice],
-        coming: dict[int, slice],
+        sends: Mapping[int, np.ndarray[Any, Any]],
+        receives: Mapping[int, np.ndarray[Any, Any]],
         note: str,
     ) -> None:
-        super().__init__(leaving, coming, comm.sent)
+        super().__init__(sends, receives, comm.sent)
         self._comm, self._hub, self._note = comm, hub, note
-        self._out, self._in = allocate_pinned(queue, self._n_leaving), allocate_pinned(queue, self._n_coming)
         self._under_way: dict[int, _Message] = {}
-        self._reads: list[cl.Event] = []
-
-    @override
-    def begin(self) -> np.ndarray[Any, Any]:
-        """Return the bytes of the next messages."""
-        return self._out
-
-    @override
-    def hold(self, reads: list[cl.Event]) -> None:
-        """Keep the received bytes until the commands of the events end."""
-        self._reads = reads
 
     @override
     def _start(self) -> None:
-        """Put a message with each neighbour's bytes into the mail of the neighbour."""
+        """Put a message with each send buffer into the mail of the neighbour that it goes to."""
         self._comm.require_step()
         hub, rank = self._hub, self._comm.rank
-        self._under_way = {target: _Message(self._out[part], self._note) for target, part in self._leaving.items()}
+        self._under_way = {target: _Message(values, self._note) for target, values in self.sends.items()}
         with hub.changed:
             for target, message in self._under_way.items():
                 hub.mail[rank, target].append(message)
             hub.changed.notify_all()
 
     @override
-    def wait(self) -> list[tuple[int, np.ndarray[Any, Any]]]:
-        """Copy the neighbours' messages to the receive buffer, and wait until the neighbours have copied this rank's."""
+    def wait(self) -> None:
+        """Copy the neighbours' messages to the receive buffers, and wait until the neighbours have copied this rank's."""
         hub, comm, rank = self._hub, self._comm, self._comm.rank
-        for event in self._reads:
-            event.wait()
-        for source, part in self._coming.items():
+        for source, values in self.receives.items():
             box = hub.mail[source, rank]
             with hub.changed:
                 comm.wait(source, lambda box=box: len(box) > 0)  # type: ignore[misc]
                 message = box.popleft()
-            if message.note != self._note or message.values.nbytes != part.stop - part.start:
+            if message.note != self._note or message.values.nbytes != values.nbytes:
                 raise comm.other_kind(source, self._note, message.note)
-            np.copyto(self._in[part], message.values)
+            np.copyto(values, message.values)
             with hub.changed:
                 message.taken = True
                 hub.changed.notify_all()
@@ -260,4 +246,3 @@ class _ThreadExchange(Exchange):
             for target, message in self._under_way.items():
                 comm.wait(target, lambda message=message: message.taken)  # type: ignore[misc]
         self._under_way = {}
-        return [(0, self._in)] if self._in.size else []

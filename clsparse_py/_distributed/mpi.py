@@ -10,7 +10,7 @@ import pickle
 import sys
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,8 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, check_time_limit, describe_error
-from clsparse_py._distributed.host_memory import Lent, count_read, share_memory
 from clsparse_py._distributed.places import Place, assign_place
 from clsparse_py._ground.records import dataclass
-from clsparse_py._memory.memory import allocate_pinned, pin
 
 __all__ = ["MpiCommunicator", "world"]
 
@@ -33,8 +31,6 @@ _NOTICE = 2
 _EXCHANGE = 3
 #: Number of MPI tags that exchanges of buffers use; MPI promises 32,768 tags in all.
 _TAGS = 1 << 14
-#: Numbers of the message to a rank that shares memory: of `Lent.send`, and the begin and end of the rank's bytes.
-_PLACE = 6
 #: Bytes of a collective call's first message: 8 of a checksum of the call's note (a text), the others of the rank's values.
 _LENGTH = 256
 
@@ -156,13 +152,6 @@ class MpiCommunicator(Communicator):
     queue : pyopencl.CommandQueue, optional
         Of this rank's device.
 
-    Attributes
-    ----------
-    memory : HostMemory or None
-        Of this rank, for messages to the ranks of ``others``.
-    others : dict of int to numpy.ndarray of uint8
-        By rank, the memory of each rank that shares memory with this one.
-
     Raises
     ------
     ValueError
@@ -192,9 +181,6 @@ class MpiCommunicator(Communicator):
         self._held_requests: list[Any] = []
         atexit.register(self._notify_end)
         self.require_one_version()
-        self.memory, self.others = share_memory(self)
-        # Of commands that read received messages: their events, and by rank the part of its memory and the message's number.
-        self.reads: list[tuple[list[cl.Event], dict[int, tuple[slice, int]]]] = []
 
     @property
     @override
@@ -253,16 +239,12 @@ class MpiCommunicator(Communicator):
         lost, source, self._source = f"the ranks are no longer in step: {self._lost}", self._source, None
         if source is None:  # the renewal was tried before
             raise RankError(lost)
-        self.end_reads()
         (comm, of_comm), (notices, of_notices) = source.Idup(), source.Idup()
         try:
             self.finish([of_comm, of_notices])
         except (RankError, TimeoutError) as error:
             raise RankError(f"{lost}; {error}") from error
         self._source, self.comm, self._notices, self._lost, self._has_notified = source, comm, notices, None, False
-        # All ranks have ended their reads, also those of messages for which they waited in vain.
-        if self.memory is not None:
-            self.memory.forget()
 
     def finish(self, requests: list[Any], *buffers: Any, statuses: list[Any] | None = None) -> None:
         """Wait until MPI requests have ended; if the wait fails, requests and buffers are kept, as MPI may still use these."""
@@ -337,158 +319,74 @@ class MpiCommunicator(Communicator):
         return received
 
     @override
-    def exchange(self, queue: cl.CommandQueue, leaving: dict[int, slice], coming: dict[int, slice], note: str = "") -> Exchange:
-        """Return the exchange with neighbouring ranks by MPI and shared memory, as `Communicator.exchange` says."""
-        return _MpiExchange(self, self._mpi, queue, leaving, coming, note)
-
-    def end_reads(self) -> None:
-        """Wait for all commands that read received messages, and tell the ranks that share memory that these were read."""
-        reads, self.reads = self.reads, []
-        for events, counts in reads:
-            for event in events:
-                event.wait()
-            for rank, (part, number) in counts.items():
-                count_read(self.others[rank][part], self.rank, number)
+    def exchange(
+        self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
+    ) -> Exchange:
+        """Return the exchange of buffers with neighbouring ranks by requests of MPI, as `Communicator.exchange` says."""
+        return _MpiExchange(self, self._mpi, sends, receives, note)
 
 
 class _MpiExchange(Exchange):
-    """An exchange by persistent requests of MPI. A message's tag follows from its note, and shows a message of another kind.
-
-    To a rank that shares this rank's memory the message says where the bytes are: that rank's device reads them there.
-    """
+    """An exchange by persistent requests of MPI. A message's tag follows from its note, and shows a message of another kind."""
 
     def __init__(
         self,
         comm: MpiCommunicator,
         mpi: Any,
-        queue: cl.CommandQueue,
-        leaving: dict[int, slice],
-        coming: dict[int, slice],
+        sends: Mapping[int, np.ndarray[Any, Any]],
+        receives: Mapping[int, np.ndarray[Any, Any]],
         note: str,
     ) -> None:
-        super().__init__(leaving, coming, comm.sent)
-        self._comm, self._mpi, self._queue, self._note = comm, mpi, queue, note
-        self._tag = _EXCHANGE + zlib.crc32(note.encode()) % _TAGS
-        self._lent: Lent | None = None
-        self._receiving: list[Any] = []
-        self._sending: list[list[Any]] = []
-        self._readers, self._sources = (
-            [rank for rank, part in parts.items() if rank in comm.others and part.stop > part.start]
-            for parts in (leaving, coming)
-        )
-        # The buffers in which messages are sent by turns.
-        if self._readers and comm.memory is not None:
-            self._lent = comm.memory.lend(self._n_leaving, comm.size, self._readers)
-            self._out, self._pinned = self._lent.messages, pin(queue, self._lent.bytes)
-        else:
-            self._out = [allocate_pinned(queue, self._n_leaving)]
-        self._in = allocate_pinned(queue, 0 if len(self._sources) == len(coming) else self._n_coming)
-        # By rank, the part of its memory that has its messages, and the buffer that pins the part; and the last message's number.
-        self._parts_of_others: dict[int, tuple[slice, cl.Buffer]] = {}
-        self._counts: dict[int, tuple[slice, int]] = {}
+        super().__init__(sends, receives, comm.sent)
+        self._comm, self._mpi, self._note, self._tag = comm, mpi, note, _EXCHANGE + zlib.crc32(note.encode()) % _TAGS
         self._prepare()
 
     def _prepare(self) -> None:
         """Make the exchange's persistent MPI requests, on the rank's present communicator."""
-        self._free()
-        self._of_mpi, byte = self._comm.comm, self._mpi.BYTE
-        if self._lent is not None:
-            self._lent.forget()
-        self._notes, self._notes_of_others = (
-            {rank: np.zeros(_PLACE, np.int64) for rank in ranks} for ranks in (self._readers, self._sources)
-        )
-        mpi, tag = self._of_mpi, self._tag
-        buffers_in = {rank: self._notes_of_others.get(rank, self._in[part]) for rank, part in self._coming.items()}
-        self._receiving = [mpi.Recv_init([buffer, byte], rank, self._mpi.ANY_TAG) for rank, buffer in buffers_in.items()]
-        self._sending = []
-        for out in self._out:
-            buffers = {rank: self._notes.get(rank, out[part]) for rank, part in self._leaving.items()}
-            self._sending.append([mpi.Send_init([buffer, byte], rank, tag) for rank, buffer in buffers.items()])
-        self._started: list[Any] = []
-        self._statuses = [self._mpi.Status() for _ in range(len(self._receiving) + len(self._leaving))]
-
-    def _require_step(self) -> None:
-        """Go on with all ranks after a failure: with new requests if the rank's communicator was renewed."""
-        self._comm.require_step()
-        if self._of_mpi is not self._comm.comm:
-            self._prepare()
-
-    @override
-    def begin(self) -> np.ndarray[Any, Any]:
-        """Return the bytes of the next messages, when ranks that share memory have read the messages that were there."""
-        self._require_step()
-        lent = self._lent
-        if lent is None:
-            return self._out[0]
-        self._comm.until(lambda: lent.is_read(lent.n_sent - 1))
-        return self._out[lent.n_sent % len(self._out)]
+        self._of_mpi, mpi = self._comm.comm, self._mpi
+        receives = ((_view_bytes(array), rank) for rank, array in self.receives.items())
+        self._requests = [self._of_mpi.Recv_init([array, mpi.BYTE], rank, mpi.ANY_TAG) for array, rank in receives]
+        sends = ((_view_bytes(array), rank) for rank, array in self.sends.items())
+        self._requests += [self._of_mpi.Send_init([array, mpi.BYTE], rank, self._tag) for array, rank in sends]
+        self._statuses = [mpi.Status() for _ in self._requests]
 
     @override
     def _start(self) -> None:
-        """Start the exchange's persistent MPI requests."""
-        self._require_step()
-        self._comm.end_reads()
-        turn = 0
-        if self._lent is not None:
-            turn, place = self._lent.n_sent % len(self._out), self._lent.send()
-            for rank, note in self._notes.items():
-                part = self._leaving[rank]
-                note[:] = *place, part.start, part.stop
-        self._started = self._receiving + self._sending[turn]
-        if self._started:
-            self._mpi.Prequest.Startall(self._started)
+        """Start the exchange's persistent MPI requests, made anew if the rank's communicator was renewed."""
+        self._comm.require_step()
+        if self._of_mpi is not self._comm.comm:
+            self._prepare()
+        if self._requests:
+            self._mpi.Prequest.Startall(self._requests)
 
     @override
-    def wait(self) -> list[tuple[int, np.ndarray[Any, Any]]]:
+    def wait(self) -> None:
         """Wait until the exchange's MPI requests have ended, and check that neighbours sent messages of the same kind."""
-        if self._started:
-            try:
-                buffers = self._out, self._in, self._notes, self._notes_of_others
-                self._comm.finish(self._started, *buffers, statuses=self._statuses)
-            except BaseException as error:
-                for request in self._receiving:
-                    with contextlib.suppress(self._mpi.Exception):  # no message comes for the request any more
-                        request.Cancel()
-                if isinstance(error.__cause__, self._mpi.Exception):  # a message may have been too long
-                    self._require_own_kind()
-                raise
-            self._require_own_kind()
-        if not self._sources:
-            return [(0, self._in)] if self._in.size else []
-        return [(part.start, self._find_received(rank, part)) for rank, part in self._coming.items() if part.stop > part.start]
-
-    def _find_received(self, rank: int, part: slice) -> np.ndarray[Any, Any]:
-        """Return the bytes that a rank sent, a part of all received bytes, in its memory if the rank shares it."""
-        if rank not in self._notes_of_others:
-            return self._in[part]
-        begin, end, number, message, first, last = self._notes_of_others[rank].tolist()
-        if last - first != part.stop - part.start:
-            raise self._comm.other_kind(rank, self._note, f"{last - first} bytes")
-        lent, memory = slice(begin, end), self._comm.others[rank]
-        if rank not in self._parts_of_others or self._parts_of_others[rank][0] != lent:
-            self._parts_of_others[rank] = lent, pin(self._queue, memory[lent])
-        self._counts[rank] = lent, number
-        return memory[message + first : message + last]
-
-    @override
-    def hold(self, reads: list[cl.Event]) -> None:
-        """Keep the received bytes until the commands of the events end, as the communicator's `end_reads` notices."""
-        self._comm.reads.append((reads, self._counts))
-        self._counts = {}
+        if not self._requests:
+            return
+        try:
+            self._comm.finish(self._requests, self.sends, self.receives, statuses=self._statuses)
+        except BaseException as error:
+            for request in self._requests[: len(self.receives)]:
+                with contextlib.suppress(self._mpi.Exception):  # no message comes for the request any more
+                    request.Cancel()
+            if isinstance(error.__cause__, self._mpi.Exception):  # a message may have been too long
+                self._require_own_kind()
+            raise
+        self._require_own_kind()
 
     def _require_own_kind(self) -> None:
         """Raise a ValueError if a neighbour's message has another tag than this exchange."""
-        for source, status in zip(self._coming, self._statuses, strict=False):
+        for source, status in zip(self.receives, self._statuses, strict=False):
             if status.tag not in (self._tag, self._mpi.ANY_TAG):
                 raise self._comm.other_kind(source, self._note, "something else")
 
-    def _free(self) -> None:
-        """Free the exchange's MPI requests."""
+    def __del__(self) -> None:
         if not self._mpi.Is_finalized():
-            for request in [*self._receiving, *(request for requests in self._sending for request in requests)]:
+            for request in self._requests:
                 request.Free()
 
-    def __del__(self) -> None:
-        self._free()
-        if self._lent is not None:
-            self._lent.give_up()
+
+def _view_bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a view of a NumPy array as bytes."""
+    return values.reshape(-1).view(np.uint8)

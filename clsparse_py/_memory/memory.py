@@ -28,7 +28,6 @@ __all__ = [
     "memory_info",
     "new_array",
     "on_host_memory",
-    "pin",
     "scratch",
     "shorten",
     "submit",
@@ -241,19 +240,6 @@ def allocate_pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any
         raise MemoryError(f"{n_bytes:,} bytes of pinned host memory: {error}; {pool.capacity()}") from error
     pinned: np.ndarray[Any, Any] = mapped[:n_bytes]
     return pinned
-
-
-def pin(queue: cl.CommandQueue, memory: np.ndarray[Any, Any]) -> cl.Buffer:
-    """Return a buffer on host memory, for as long as which devices copy to and from the memory as to and from pinned memory.
-
-    Commands name the memory, not the buffer. Whether the driver pins the memory is the driver's choice.
-
-    Raises
-    ------
-    MemoryError
-        The driver has not the memory.
-    """
-    return arena_of(queue).pool.create_on_host(memory, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR)
 
 
 def constants(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl.Buffer:

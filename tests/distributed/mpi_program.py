@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +24,10 @@ def check(comm: distributed.Communicator) -> None:
     S.data, x = np.ceil(S.data * 3), np.arange(1.0, n + 1)
     A = distributed.csr_array.scattered(S if comm.rank == 0 else None, comm, division=[0, *([n // 3] * (comm.size - 1)), n])
     v = distributed.vector.scattered(x, comm, A.rows)
-    before = comm.sent.messages, comm.sent.bytes
     for _ in range(3):
         y = A @ v
-    assert comm.sent.messages - before[0] == 3 * len(A.halo.targets)
-    assert comm.sent.bytes - before[1] == 3 * 8 * A.halo.sent.size
+    assert comm.sent.messages == 3 * len(A.halo.targets)
+    assert comm.sent.bytes == 3 * 8 * A.halo.sent.size
     whole, result = y.gather(), A.gather()
     if comm.rank == 0:
         assert (whole == S @ x).all()
@@ -39,40 +36,6 @@ def check(comm: distributed.Communicator) -> None:
     assert (A @ x == S @ x).all()
     C, planned = (A @ A + A).gather(), distributed.spgemm_plan(A, A)(2 * A, A).gather()
     assert comm.rank != 0 or (abs(C - (S @ S + S)).max() == 0 and abs(planned - 2 * S @ S).max() == 0)
-
-
-def exchange(comm: Any) -> None:
-    """Compare products of all dtypes with SciPy's, with ranks that lag, and several exchanges and products at a time."""
-    n, rng = 40, np.random.default_rng(comm.rank)
-    full = scipy.sparse.random_array((n, n), density=0.3, rng=np.random.default_rng(1), format="csr")
-    full.data = np.ceil(full.data * 3)
-    for dtype in (np.int8, np.int64, np.float32, np.float64, np.complex64, np.complex128):
-        # Of the upper triangle a rank sends entries only to ranks before it, which do not answer: it may run ahead.
-        for S in (full.astype(dtype), scipy.sparse.triu(full, format="csr").astype(dtype)):
-            cuts = [0, *([n // 3] * (comm.size - 1)), n]
-            A, B = (distributed.csr_array.scattered(matrix, comm, division=cuts) for matrix in (S, S + S))
-            xs = [np.arange(n * 2).reshape(n, 2).astype(dtype) * dtype(step) for step in range(1, 6)]
-            vectors = [[distributed.vector.scattered(values, comm, A.rows) for values in (x, x[:, 0].copy())] for x in xs]
-            for x, (v, w) in zip(xs, vectors, strict=True):
-                time.sleep(rng.choice([0, 0.01]))
-                of_A, of_B = A.halo.get_fetch(v.own), B.halo.get_fetch(w.own)
-                of_A.start(v.own)
-                of_B.start(w.own)
-                assert (of_A.finish().get() == x[A.halo.columns]).all()
-                assert (of_B.finish().get() == x[B.halo.columns, 0]).all()
-            own, plan = A.rows.part(comm.rank), distributed.spgemm_plan(A, B)
-            for step in map(dtype, (1, 2, 3)):
-                made = plan(step * A, B), A @ (step * B)
-                assert all((C.own_rows() != (S @ (S + S) * step)[own]).nnz == 0 for C in made)
-
-
-def drop(comm: Any) -> None:
-    """Drop exchanges, whose memory later ones take."""
-    S = scipy.sparse.eye_array(20, k=-1, format="csr")
-    for _ in range(30):
-        A = distributed.csr_array.scattered(S, comm)
-        assert (A @ A).nnz == 18
-    assert comm.memory is None or comm.memory.bytes_lent <= 1 << 18
 
 
 def solve(comm: distributed.Communicator, path: Path) -> None:
@@ -120,25 +83,16 @@ def fail(comm: distributed.Communicator) -> str:
     return "nothing"
 
 
-def main(platform: str, *, is_unordered: bool) -> None:
+def main(platform: str) -> None:
     """Run on a platform."""
     device = next(device for device in clsparse_py.devices() if device.platform.name == platform)
     context = cl.Context([device])
-    unordered = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    queue = cl.CommandQueue(context, properties=device.queue_properties & unordered if is_unordered else 0)
-    comm: Any = distributed.world(time_limit=60, queue=queue)
-    others = dict(comm.others)
-    assert sorted({comm.rank, *others}) == list(range(comm.size)) or not hasattr(os, "memfd_create")
-    # The ranks as if of one host, of two, and each of its own.
-    for hosts in (comm.size, 2, 1):
-        comm.others = {rank: memory for rank, memory in others.items() if rank % hosts == comm.rank % hosts}
-        check(comm)
-        exchange(comm)
-    drop(comm)
+    comm: Any = distributed.world(time_limit=60, queue=cl.CommandQueue(context))
+    check(comm)
     with tempfile.TemporaryDirectory() as folder:
         solve(comm, Path(comm.broadcast(folder)) / "line.mtx")
     print(f"rank {comm.rank} right; {fail(comm)}", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], is_unordered="unordered" in sys.argv)
+    main(sys.argv[1])

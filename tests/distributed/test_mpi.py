@@ -35,16 +35,14 @@ def test_the_demo_by_mpi(queue: cl.CommandQueue) -> None:
     assert done.stdout.count("36 of 1") == 2
 
 
-@pytest.mark.parametrize(("size", "how"), [(2, "ordered"), (4, "unordered")])
-def test_two_ranks_are_right_and_told_of_a_failure(queue: cl.CommandQueue, size: int, how: str) -> None:
+def test_two_ranks_are_right_and_told_of_a_failure(queue: cl.CommandQueue) -> None:
     program = str(Path(__file__).with_name("mpi_program.py"))
-    command = [mpiexec(), "-n", str(size), sys.executable, program, queue.device.platform.name, how]
+    command = [mpiexec(), "-n", "2", sys.executable, program, queue.device.platform.name]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
     # Lines of several ranks may run into one another.
-    said = sorted(re.findall(r"rank \d right; (?:rank \d failed: KeyError: 'wrong'|failed)", done.stdout))
-    others = [f"rank {rank} right; rank {size - 1} failed: KeyError: 'wrong'" for rank in range(size - 1)]
-    assert said == [*others, f"rank {size - 1} right; failed"]
+    said = sorted(re.findall(r"rank \d right; (?:rank 1 failed: KeyError: 'wrong'|failed)", done.stdout))
+    assert said == ["rank 0 right; rank 1 failed: KeyError: 'wrong'", "rank 1 right; failed"]
 
 
 def ran(queue: cl.CommandQueue, size: int, how: str) -> subprocess.CompletedProcess[str]:
