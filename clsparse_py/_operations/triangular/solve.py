@@ -171,10 +171,11 @@ class Solver:
         limits, units, work_group = Thresholds.of(chain.device), chain.device.compute_units, self._sync_free.parameters.work_group
         column_shift = min((b.columns - 1).bit_length(), min(work_group, limits.columns_at_once).bit_length() - 1)
         tasks = self._get_tasks(levels, column_shift)
-        # Tickets are numbers below 2^31; each work-group takes one more than there are.
-        most_groups = units * limits.max_groups_per_unit << column_shift
-        most = max((2**31 - 1 - most_groups) // tasks.count << column_shift, 1)
-        n_words = len(State._fields) + min(b.columns, most) * self._n_places * (x.dtype.itemsize // 4)
+        # Tickets are numbers below 2^31; each work-group takes one more than there are. The unknowns lie in one allocation.
+        most_groups, of_column = units * limits.max_groups_per_unit << column_shift, self._n_places * x.dtype.itemsize
+        blocks_at_once = min((2**31 - 1 - most_groups) // tasks.count, (chain.device.max_allocation >> column_shift) // of_column)
+        most = max(blocks_at_once << column_shift, 1)
+        n_words = len(State._fields) + min(b.columns, most) * of_column // 4
         state = chain.scratch(n_words, np.int32)
         more = self._supernodes if self.diagonal_at_end else self._indices
         arrays = tasks.bounds, levels.order, self._indptr, more, self._places, values, b.values, x, state

@@ -197,6 +197,20 @@ def test_rows_that_work_items_share(waiting: cl.CommandQueue, monkeypatch: pytes
             assert all(plan(b).tobytes() == result.tobytes() for _ in range(5))
 
 
+def test_unknowns_that_exceed_an_allocation_take_several_launches(waiting: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    rng, n = np.random.default_rng(6), 100
+    host = random_triangle(n, 5, np.float32, True, rng)
+    b = rng.standard_normal((n, 75)).astype(np.float32)
+    A = clsparse_py.csr_array(host, queue=waiting)
+    wanted = linalg.triangular_plan(A, method="sync-free")(b)
+    for columns in (1, 17, 40):
+        take_as(max_allocation=4 * n * columns)
+        plan = linalg.triangular_plan(clsparse_py.csr_array(host, queue=waiting), method="sync-free")
+        for on_device in (False, True, True):
+            result = plan(cl_array.to_device(waiting, b) if on_device else b)
+            np.testing.assert_array_equal(result.get() if on_device else result, wanted)
+
+
 def test_nan_of_any_payload_and_infinities_pass_through(waiting: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     n = 90
     for dtype, per_lane in itertools.product(dtypes_of(waiting), (1, 8)):
