@@ -107,6 +107,16 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
             with describe_as(type=kind, compute_units=2, forward_progress=True), patch.object(Thresholds, "of", numbers):
                 plan = linalg.triangular_plan(csr_array(host if whole else part, queue=queue), lower=lower, method="sync-free")
                 np.testing.assert_allclose(part @ plan(b), b, atol=1e-2)
+    # Supernodes of three rows.
+    nodes = scipy.sparse.diags_array([-1.0, 1.0, -1.0], offsets=[-1, 0, 1], shape=(n // 3, n // 3))
+    blocks = (scipy.sparse.kron(nodes, np.ones((3, 3))) + 9 * scipy.sparse.eye_array(n)).astype(dtype)
+    for lower, max_polls in itertools.product((True, False), (0, 1 << 12)):
+        part, B = (scipy.sparse.tril if lower else scipy.sparse.triu)(blocks).tocsr(), np.outer(b, np.arange(3)).astype(dtype)
+        numbers = suppose(Thresholds, max_polls=max_polls, entries_per_lane=1)
+        with describe_as(type=kind, compute_units=2, forward_progress=True), patch.object(Thresholds, "of", numbers):
+            plan = linalg.triangular_plan(csr_array(part, queue=queue), lower=lower, method="sync-free")
+            assert "supernodes" in str(plan.explain())
+            np.testing.assert_allclose(part @ plan(B), B, atol=1e-2)
     with describe_as(type=kind, compute_units=2), patch("clsparse_py._operations.triangular.level_sets._WIDE", 0):
         by_colours: dict[str, Any] = {"ordering": "multicolour", "solve": "isai"}
         for solver, M in (
