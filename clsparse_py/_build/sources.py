@@ -25,8 +25,10 @@ _ROOT = next(place for place in Path(__file__).parents[1:3] if (place / "templat
 
 #: Pattern of a line of OpenCL C that includes a file of ``cl/``.
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', flags=re.MULTILINE)
-#: Pattern of such a line in a template, and of the files that the line names.
-_INCLUDE_LINE, _FILE = re.compile(r"^#include .*", flags=re.MULTILINE), re.compile(r"\w+\.cl")
+#: Pattern of such a line in a template, where the name may be an expression.
+_INCLUDE_LINE = re.compile(r"^#include .*", flags=re.MULTILINE)
+#: Pattern of the name of a file of ``cl/``.
+_FILE = re.compile(r"\w+\.cl")
 #: Pattern of Mako's tag in a template that names another template, whose defs (functions of a template) are used.
 _NAMESPACE = re.compile(r'<%namespace[^>]*\bfile="([\w/]+)"')
 #: Pattern of a comment of OpenCL C or Mako or, as its group, of what may hold the like: Mako's code, expressions and control lines,

@@ -739,7 +739,10 @@ def _triangular(d: Draw) -> Step:
     options = f"lower={lower}, unit_diagonal={unit}, transposed={transposed}, method={method!r}"
     # The plan is of other values, where new ones can be given.
     other, data = (f"({given} * 2)", f", ({given}).data") if d.chance(0.5) else (given, "")
-    text = f"linalg.triangular_plan({other}, {options})({b}{data})"
+    plan, call = f"linalg.triangular_plan({other}, {options})", f"plan({b}{data})"
+    # A later call with a device array replays commands.
+    calls = d.one([call, f"({call}, {call})[1]", f"({call}, plan.check(), {call}, {call})[3]"])
+    text = f"(lambda plan: {calls})({plan})"
     return Step("triangular_plan", text, f"triangular({T}{'.T' * transposed}, {b}, {unit})", grade="round", tolerance=3000)
 
 

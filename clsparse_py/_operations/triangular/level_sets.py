@@ -17,6 +17,7 @@ from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.choose import Thresholds, work_group_of_tasks
 from clsparse_py._operations.triangular.kernels import Levels, LevelsState, RowKeys, SyncFreeLevels, work_group_of
+from clsparse_py._operations.triangular.supernodes import GROUPS
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain
@@ -26,8 +27,6 @@ __all__ = ["LevelSets", "get_level_sets"]
 
 _log = logging.getLogger(__name__)
 
-#: Most work-groups to a compute unit of the launch that makes the rows' keys.
-_KEY_GROUPS = 8
 #: Most rows of a level set (rows solved at once), per work-item of a work-group, for which a GPU's triangular solve gives the
 #: level set no launch of its own.
 _WIDE = 8
@@ -119,7 +118,7 @@ def _find_level_sets(
     shifts = min(work_group_of_tasks(device).bit_length(), (2**31 - 2) // max(n, 1))
     n_keys, keys = (highest + 1) * shifts, chain.scratch(n, np.int32)
     built, record = chain.build(RowKeys(work_group_of(device), name_of(index), supernodes is not None))
-    groups = min(-(-n // record.work_group), device.compute_units * _KEY_GROUPS)
+    groups = min(-(-n // record.work_group), device.compute_units * GROUPS)
     # An entry of a supernode has a value in each of its rows.
     per_lane = limits.entries_per_lane if supernodes is None else max(2 * limits.entries_per_lane // limits.supernode_rows, 1)
     numbers = index.type(n), np.int32(shifts - 1), np.int64(per_lane), np.int32(n_keys)

@@ -31,8 +31,14 @@ __all__ = ["cg_of_ranks"]
 #: Names of the scalars and sums, on the device, of CG over ranks.
 LAYOUT = Layout(scalars=("alpha", "beta"), sums=("rr", "ps", "ss", "rs", "rz", "zw", "zs", "pp", "yy", "xx", "qq", "bb"))
 
-#: The sums of squares of CG's vectors over ranks: names, and expressions of a summand.
-_RR, _PP, _SS, _YY = ((2 * name, f"of_real(square({name}))") for name in "rpsy")
+#: The sum of squares of the residual r: its name, and the expression of a summand.
+_RR = ("rr", "of_real(square(r))")
+#: The sum of squares of the direction p, and the expression of a summand.
+_PP = ("pp", "of_real(square(p))")
+#: The sum of squares of s = A p, and the expression of a summand.
+_SS = ("ss", "of_real(square(s))")
+#: The sum of squares of y, the steps since a replacement, and the expression of a summand.
+_YY = ("yy", "of_real(square(y))")
 #: The sum for the curvature p^H A p, and the expression of a summand, where s is A p.
 _PS = ("ps", "times(conjugate(p), s)")
 #: The vector pass that computes the true residual q from A x, stored in q before, and begins the sums that judge a solution.
