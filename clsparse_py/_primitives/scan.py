@@ -242,9 +242,15 @@ def choose_summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[A
     """Return the entries of a tile if a scan with ``n_target`` results can take the sums of its tiles from the caller, else 0."""
     if device.lanes_are_loops or n_target <= Thresholds.of(device).max_one_tile:
         return 0
-    record = legal_tiles(device, name_of(source), name_of(target), False, None)
+    record = legal_tiles(device, *_types_of(source, target), False, None)
     adds = np.dtype(record.total).itemsize == 4 and _adds_tiles(device, record, -(-n_target // record.tile))
     return record.tile if adds else 0
+
+
+def _types_of(source: np.dtype[Any], target: np.dtype[Any]) -> tuple[str, str]:
+    """Return the dtypes of a scan's kernels by name; integers of the same size have the same sums, signed or not."""
+    is_same = source.kind in "iu" and target.kind in "iu" and source.itemsize == target.itemsize
+    return name_of(target if is_same else source), name_of(target)
 
 
 def _adds_tiles(device: Device, record: ScanTiles, n_tiles: int) -> bool:
@@ -281,7 +287,7 @@ def enqueue_scan(
     tile_sums : tuple of pyopencl.array.Array and int, optional
         The sums of tiles in 32 bits, behind a zero, and the size of a tile as `choose_summed_tile` says, if known.
     """
-    inclusive, n_target, types = kind == "inclusive", n + (kind == "pointers"), (name_of(source.dtype), name_of(target.dtype))
+    inclusive, n_target, types = kind == "inclusive", n + (kind == "pointers"), _types_of(source.dtype, target.dtype)
     if not n_target:
         return
     if not chain.device.lanes_are_loops:
