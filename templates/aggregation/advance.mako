@@ -6,7 +6,7 @@ checked. `step`: the work-groups take the active nodes. A node without blocker j
 in it, and the nodes that waited for these are active in the next step.
 
 No work-group waits for another one. The waiting list of a node is closed when the node is decided: a node that comes late
-searches again. Stale states do no harm: a state changes once, from 1, and a node joins the set only if all nodes before it,
+searches again. Stale states do no harm: a state changes once, from 2, and a node joins the set only if all nodes before it,
 within two edges, have state 0.
 
 Source        own; a node that waits for one at a time is from Blelloch, Fineman and Shun, "Greedy sequential maximal independent
@@ -27,10 +27,10 @@ Result        exact; lists are in any order
             if (near == node)
                 continue;
             const uint of_near = rank[near >> shift], is_near = state[near];
-            if (is_near == 1 && (of_near < own_rank || (of_near == own_rank && near < node)))
+            if (is_near == 2 && (of_near < own_rank || (of_near == own_rank && near < node)))
                 blocker = ${better("(uint)near + 1")};
 % if phase == "step":
-            if (is_near == 2)
+            if (is_near == 1)
                 blocker = NONE;
 % endif
             // The entries of a neighbour's row are loaded several at a time, so that these loads are in flight together.
@@ -42,10 +42,10 @@ Result        exact; lists are in any order
                 const uint is_${u} = state[far_${u}], rank_${u} = rank[far_${u} >> shift];
 % endfor
 % for u in range(at_once):
-                if (is_${u} == 1 && (rank_${u} < own_rank || (rank_${u} == own_rank && far_${u} < node)))
+                if (is_${u} == 2 && (rank_${u} < own_rank || (rank_${u} == own_rank && far_${u} < node)))
                     blocker = ${better(f"(uint)far_{u} + 1")};
 % if phase == "step":
-                if (is_${u} == 2)
+                if (is_${u} == 1)
                     blocker = NONE;
 % endif
 % endfor
@@ -77,7 +77,7 @@ void ${name}(
         }
         if (!is_mirrored)
             atomic_or(counters + 3, 1u);
-        if (state[node] != 1)
+        if (state[node] != 2)
             continue;
         const uint own_rank = rank[node >> shift];
         uint blocker = 0;
@@ -126,7 +126,7 @@ void ${name}(
     for (uint at = team; at < n_looks; at += ${teams}) {
         const I node = looks[at], first = indptr[node], stop = indptr[node + 1];
         const uint own_rank = rank[node >> shift];
-        uint blocker = state[node] == 1 ? 0 : NONE;
+        uint blocker = state[node] == 2 ? 0 : NONE;
         for (I k = first + lane; blocker != NONE && k < stop; k += ${lanes}) {
 ${look(lambda other: f"max(blocker, {other})")}\
         }
@@ -142,7 +142,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
             continue;
         if (blocker == 0) {
             const uint place = atomic_inc(&n_roots);
-            atomic_xchg(states + node, 2u);
+            atomic_xchg(states + node, 1u);
             roots[place] = node;
             firsts[place] = indptr[node];
             stops[place] = indptr[node + 1];
@@ -172,7 +172,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
             // Loop index m = first - 1, before the first entry of a neighbour's row, stands for the neighbour itself.
             for (I m = first - 1 + (I)lane; near != node && m < last; m += ${lanes}) {
                 const I other = m < first ? near : indices[m];
-                if (other == node || (other == near && m >= first) || atomic_cmpxchg(states + other, 1u, 0u) != 1)
+                if (other == node || (other == near && m >= first) || atomic_cmpxchg(states + other, 2u, 0u) != 2)
                     continue;
                 uint who = atomic_xchg(waiting + other, CLOSED);
                 while (who != NONE) {

@@ -6,7 +6,7 @@ Source        Bell, Dalton and Olson, "Exposing fine-grained parallelism in alge
               fixed, so that the set is one that a single thread finds by going through the nodes
 Index space   `serial`: one work-item, which decides all nodes; else work-items that stride over the nodes: a step of all nodes
 Inputs        a valid structure; rank: the place of each block of 1 << shift adjacent nodes in the order; within a block nodes
-              ascend. `serial`: order, the block at each place. state: 0 not in the set, 1 undecided, 2 in it
+              ascend. `serial`: order, the block at each place. state: 0 not in the set, 1 in it, 2 undecided
 Output        `serial`: state; else after, the state after the step, and how many are undecided if counts is not 0
 Local memory  none
 Result        exact; the same set whatever the steps
@@ -28,7 +28,7 @@ void ${name}(
     for (uint place = 0; place < n_blocks; ++place) {
         const ulong first = (ulong)order[place] << shift, last = min(n, first + (1ul << shift));
         for (ulong node = first; node < last; ++node) {
-            if (state[node] != 1)
+            if (state[node] != 2)
                 continue;
             bool is_near = false;
             const I stop = indptr[node + 1];
@@ -36,12 +36,12 @@ void ${name}(
                 const I near = indices[k];
                 if (near == (I)node)
                     continue;
-                is_near = state[near] == 2;
+                is_near = state[near] == 1;
                 const I end = indptr[near + 1];
                 for (I m = indptr[near]; m < end && !is_near; ++m)
-                    is_near = state[indices[m]] == 2;
+                    is_near = state[indices[m]] == 1;
             }
-            state[node] = is_near ? 0 : 2;
+            state[node] = !is_near;
         }
     }
 }
@@ -55,15 +55,15 @@ void ${name}(
     for (ulong at = begin; at < end; at += step) {
         const I node = (I)at;
         uint node_state = state[node];
-        if (node_state == 1) {
+        if (node_state == 2) {
             bool waits = false, is_near = false;
             const I first = indptr[node], stop = indptr[node + 1];
             for (I k = first; k < stop && !waits; ++k) {
                 const I near = indices[k];
                 const uint is = state[near];
                 if (near != node && is != 0 && comes_before(rank, shift, near, node)) {
-                    waits = is == 1;
-                    is_near |= is == 2;
+                    waits = is == 2;
+                    is_near |= is == 1;
                 }
             }
             for (I k = first; k < stop && !waits && !is_near; ++k) {
@@ -75,13 +75,13 @@ void ${name}(
                     const I far = indices[m];
                     const uint is = state[far];
                     if (far != node && is != 0 && comes_before(rank, shift, far, node)) {
-                        waits |= is == 1;
-                        is_near |= is == 2;
+                        waits |= is == 2;
+                        is_near |= is == 1;
                     }
                 }
             }
-            node_state = is_near ? 0 : waits ? 1 : 2;
-            if (counts && node_state == 1)
+            node_state = is_near ? 0 : waits ? 2 : 1;
+            if (counts && node_state == 2)
                 atomic_inc(undecided);
         }
         after[node] = node_state;

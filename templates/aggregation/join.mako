@@ -5,35 +5,26 @@ number.
 
 Source        Bell, Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods"
 Index space   work-items that stride over the nodes, or take adjacent ones: `spread` says which
-Inputs        a valid structure. `near`: state, 2 for roots, and the number of each root; else before: `joined` of the first step
-Output        joined: the aggregate, or -1. Without `near` also has_joined: 1 or 0; `most` neighbours are counted, at most
+Inputs        a valid structure; state: 1 for roots; before: for `near` the number of each root, else `joined` of the first step
+Output        joined: the aggregate, or -1; has_joined: 1 or 0. Without `near`, `most` neighbours are counted, at most
 Local memory  none
 Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const ulong stride, const ulong step, const ulong span,
-    global const I *restrict indptr, global const I *restrict indices,
-% if near:
-    global const uint *restrict state, global const I *restrict number, global I *restrict joined)
-% else:
-    global const I *restrict before, global I *restrict joined, global I *restrict has_joined)
-% endif
+    const ulong n, const ulong stride, const ulong step, const ulong span, const uint near,
+    global const I *restrict indptr, global const I *restrict indices, global const uint *restrict state,
+    global const I *restrict before, global I *restrict joined, global uint *restrict has_joined)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong node = begin; node < end; node += step) {
         const I first = indptr[node], stop = indptr[node + 1];
-% if near:
-        I aggregate = state[node] == 2 ? number[node] : (I)(-1);
-        for (I k = first; k < stop && aggregate < 0; ++k) {
-            const I other = indices[k];
-            if (state[other] == 2)
-                aggregate = number[other];
-        }
-        joined[node] = aggregate;
-% else:
-        I aggregate = before[node];
-        if (aggregate < 0) {
+        I aggregate = near && state[node] == 0 ? (I)(-1) : before[node];
+        if (near) {
+            for (I k = first; k < stop && aggregate < 0; ++k)
+                if (state[indices[k]])
+                    aggregate = before[indices[k]];
+        } else if (aggregate < 0) {
             const I counted_end = stop - first < ${most} ? stop : first + ${most};
             I largest = 0;
             for (I k = first; k < counted_end; ++k) {
@@ -51,6 +42,5 @@ void ${name}(
         }
         joined[node] = aggregate;
         has_joined[node] = aggregate >= 0;
-% endif
     }
 }

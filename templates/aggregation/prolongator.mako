@@ -10,7 +10,7 @@ Index space   work-items that stride over the rows, or take adjacent ones: `spre
 Inputs        A in canonical format; inverse: the inverse of its diagonal D, 0 for rows that are not smoothed; T: its parts, and
               whether all of its rows have an entry. `pack`: rows in their rooms. `pack`, `values`: the row pointers of P
 Output        `make`: ascending columns, sums, and the length of each row; else P
-Local memory  `room` columns and sums for each work-item, for rows of P that are no longer; none if `room` is 0
+Local memory  `local_rows`: `room` columns and sums for each work-item, for rows of P that are no longer; else none
 Result        deterministic
 </%doc>
 <%
@@ -43,7 +43,7 @@ Result        deterministic
 % if phase == "make":
                 if (place == length || ${col("place")} != column) {
 % if is_local:
-                    fits = length < ${room};
+                    fits = length < room;
                     if (!fits)
                         break;
 % endif
@@ -76,22 +76,23 @@ void ${name}(
     global I *restrict columns, global T *restrict sums)
 % else:
     global const I *restrict indices, global const T *restrict values, global const T *restrict inverse, const R gain,
+% if local_rows:
+    const I room, local I *restrict columns_of_item, local T *restrict sums_of_item,
+% endif
     const uint whole, global const I *restrict t_pointers, global const I *restrict t_columns, global const T *restrict t_values,
 % if phase == "make":
-    global I *restrict counts, global I *restrict columns, global T *restrict sums)
+    global uint *restrict counts, global I *restrict columns, global T *restrict sums)
 % else:
     global const I *restrict pointers, global const I *restrict columns, global T *restrict sums)
 % endif
 % endif
 {
-% if room and phase != "pack":
-    local I columns_of_item[${room * work_group}];
-    local T sums_of_item[${room * work_group}];
+% if local_rows:
     const uint me = get_local_id(0);
 % endif
     const ulong first_row = get_global_id(0) * stride, end = min(n, first_row + span);
 % if phase == "make" and adjacent:
-    I room = indptr[min(first_row, n)];
+    I next = indptr[min(first_row, n)];
 % endif
     for (ulong row = first_row; row < end; row += step) {
 % if phase == "pack":
@@ -111,13 +112,13 @@ void ${name}(
         const T scale = inverse[row];
         I place = 0;
 % if phase == "make":
-        const I begin = ${"room" if adjacent else "first"};
+        const I begin = ${"next" if adjacent else "first"};
         I length = 0;
 % else:
         const I begin = pointers[row], length = pointers[row + 1] - begin;
 % endif
-% if room:
-        bool fits = ${"true" if phase == "make" else f"length <= {room}"};
+% if local_rows:
+        bool fits = ${"true" if phase == "make" else "length <= room"};
         if (fits) {
 ${row_of(True)}\
         }
@@ -134,7 +135,7 @@ ${row_of(False)}\
 % if phase == "make":
         counts[row] = length;
 % if adjacent:
-        room += length;
+        next += length;
 % endif
 % endif
 % endif

@@ -17,7 +17,7 @@ from clsparse_py._primitives.scan import add_up, enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import Bound
 from clsparse_py._run.transfer import copy_to_device
-from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choose, Join, Thresholds
+from clsparse_py._solvers.aggregation.kernels import BEGIN, Advance, Choose, Join, Thresholds
 
 __all__ = ["Aggregates", "aggregate_nodes"]
 
@@ -82,19 +82,16 @@ def aggregate_nodes(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_
         In canonical format, of a symmetric structure; entries on the diagonal do not count.
     """
     chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
-    group, name = work_group_of(chain.device), name_of(index)
-    roots, near, far = (
-        chain.build(record)[0] for record in (ROOTS.record(group, name), Join(group, name, True), Join(group, name, False))
-    )
+    group = work_group_of(chain.device)
+    join, _ = chain.build(Join(group, name_of(index)))
     groups, sizes = spread(chain.device, n, group, 64)
-    state, numbers = _decide_nodes(chain, (groups, sizes), indices, indptr), chain.scratch(n, index)
-    chain.launch(roots, groups, *sizes, state, numbers)
+    state = _decide_nodes(chain, (groups, sizes), indices, indptr)
     number, positions = chain.scratch(n + 1, index), allocate(queue, "places", n + 1, index)
-    enqueue_scan(chain, numbers, number, n, kind="pointers")
-    neighbours, joined = numbers, allocate(queue, "aggregates", n, index)
-    chain.launch(near, groups, *sizes, indptr, indices, state, number, neighbours)
-    has_joined = chain.scratch(n, index)
-    chain.launch(far, groups, *sizes, indptr, indices, neighbours, joined, has_joined)
+    enqueue_scan(chain, state, number, n, kind="pointers")
+    neighbours, joined = chain.scratch(n, index), allocate(queue, "aggregates", n, index)
+    has_joined = chain.scratch(n, np.uint32)
+    for near, before, after in ((1, number, neighbours), (0, neighbours, joined)):
+        chain.launch(join, groups, *sizes, np.uint32(near), indptr, indices, state, before, after, has_joined)
     enqueue_scan(chain, has_joined, positions, n, kind="pointers")
     n_aggregates, n_joined = (int(chain.read(counts, 1, n)[0]) for counts in (number, positions))
     chain.finish(joined, positions)
@@ -104,23 +101,24 @@ def aggregate_nodes(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_
 def _decide_nodes(
     chain: Chain, launch: tuple[int, tuple[np.uint64, ...]], indices: cl_array.Array, indptr: cl_array.Array
 ) -> cl_array.Array:
-    """Return the states of all nodes of a graph: 2 for nodes of the maximal independent set, 0 for other nodes; waits."""
+    """Return the states of all nodes of a graph: 1 for nodes of the maximal independent set, 0 for other nodes; waits."""
     queue, n, in_loops = chain.queue, indptr.size - 1, chain.device.lanes_are_loops
     (groups, sizes), group, name = launch, work_group_of(chain.device), name_of(indptr.dtype)
-    (begin, _), (choose, _) = chain.build(BEGIN.record(group, name)), chain.build(Choose(group, name, in_loops))
+    begin, _ = chain.build(BEGIN.record(group, name))
     mean = indices.size / max(n, 1)
     phases = () if in_loops else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
     state, reaches = allocate(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, indptr.dtype)
     chain.launch(begin, groups, *sizes, indptr, indices, state, reaches)
     shift, order, rank = _order_nodes(n, add_up(chain, reaches, n))
     if in_loops:
+        choose, _ = chain.build(Choose(group, name, serial=True))
         listed = np.uint32(order.size), np.uint32(shift), copy_to_device(queue, "an order", order)
         chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
         return state
     graph = _OrderedGraph(np.uint32(shift), copy_to_device(queue, "an order", rank), indptr, indices)
     if _decide_active_nodes(chain, phases, launch, graph, state):
         return state
-    return _decide_all_nodes(chain, choose, launch, graph, state)
+    return _decide_all_nodes(chain, launch, graph, state)
 
 
 class _OrderedGraph(NamedTuple):
@@ -168,10 +166,11 @@ def _decide_active_nodes(
 
 
 def _decide_all_nodes(
-    chain: Chain, choose: Built, launch: tuple[int, tuple[np.uint64, ...]], graph: _OrderedGraph, state: cl_array.Array
+    chain: Chain, launch: tuple[int, tuple[np.uint64, ...]], graph: _OrderedGraph, state: cl_array.Array
 ) -> cl_array.Array:
-    """Return the states of all nodes of a graph, 2 in the independent set, else 0, decided by steps over all nodes; waits."""
+    """Return the states of all nodes of a graph, 1 in the independent set, else 0, decided by steps over all nodes; waits."""
     groups, sizes = launch
+    choose, _ = chain.build(Choose(work_group_of(chain.device), name_of(graph.indptr.dtype), serial=False))
     next_state, undecided = chain.scratch(state.size, np.uint32), chain.scratch(1, np.uint32)
     steps = Thresholds.of(chain.device).steps_ahead
     while True:

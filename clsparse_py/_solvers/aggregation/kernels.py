@@ -21,7 +21,7 @@ from clsparse_py._operations.construct.tiles import work_group_of
 from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = [
-    "BEGIN", "MAX_INVERTED", "ROOTS", "Advance", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
+    "BEGIN", "MAX_INVERTED", "Advance", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
     "Prolongator", "Smoothing", "Strength", "Tentative", "Thresholds",
 ]  # fmt: skip
 
@@ -30,8 +30,6 @@ __all__ = [
 MAX_INVERTED = 256
 #: Work-items that share a row while a work-group inverts the coarsest matrix of a multigrid hierarchy.
 _INVERTING_LANES = 32
-#: Entries of a smoothed prolongator's row for which a work-item has local memory, on GPUs; 8 if A's rows have at most 8 entries.
-_ROOM = 16
 #: Most bytes of local memory in which a work-group computes rows of a smoothed prolongator.
 _LOCAL = 24576
 #: Number of a node's neighbours, from the first on, whose aggregates may be joined: the node joins the most frequent of them.
@@ -67,23 +65,13 @@ class Thresholds(thresholds.Thresholds):
 #: Kernel that sets each graph node's first state, and how far, in node numbers, its first neighbour lies before it (else 0).
 BEGIN = declare_loop(
     "aggregation/begin",
-    "The first state of each node of a graph, 1 if the node has a neighbour, else 0; and its reach, the distance back to its "
+    "The first state of each node of a graph, 2 if the node has a neighbour, else 0; and its reach, the distance back to its "
     "first neighbour, or 0. From a structure in canonical format, in which entries on the diagonal are no neighbours.",
     "const I *indptr, const I *indices, uint *state, I *reach",
     "const I begins = indptr[node], length = indptr[node + 1] - begins;",
     "const I first = length > 0 ? indices[begins] : (I)node;",
-    "state[node] = length > 1 || first != (I)node;",
+    "state[node] = length > 1 || first != (I)node ? 2 : 0;",
     "reach[node] = (I)node - min(first, (I)node);",
-    counter="node",
-)
-
-
-#: Kernel that marks the roots of aggregates, the nodes of a graph in state 2, to be counted.
-ROOTS = declare_loop(
-    "aggregation/roots",
-    "Marks of the roots, the nodes of state 2, to be counted.",
-    "const uint *state, I *is_root",
-    "is_root[node] = state[node] == 2;",
     counter="node",
 )
 
@@ -114,7 +102,7 @@ class Advance(OfStructure):
     ----------
     phase : str
     lanes : int
-        Work-items that share the neighbours of a node.
+        Work-items that share the neighbours of a node, 1 in the first phase.
     listed : int
         Most active nodes of a work-group in a step.
     woken : int
@@ -132,8 +120,11 @@ class Advance(OfStructure):
     def legal(cls, device: Device, index: str, phase: str, mean: float) -> Advance:
         """Return the parameters of the kernel of a phase of aggregation, for nodes with ``mean`` neighbours on average."""
         limits = Thresholds.of(device)
+        group = work_group_of(device)
+        if phase == "first":
+            return cls(group, index, phase, 1, _LISTED, _WOKEN)
         is_long = mean > limits.few_neighbours
-        group = min(limits.large_group, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
+        group = min(limits.large_group, device.max_work_group) if is_long else group
         return cls(group, index, phase, math.gcd(limits.many_lanes if is_long else limits.lanes, group), _LISTED, _WOKEN)
 
     @override
@@ -150,27 +141,17 @@ class Advance(OfStructure):
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
         """Yield example records: "" (phase "first"), "step", and "many_lanes" (phase "step" for nodes of many neighbours)."""
-        advance = cls.legal(device, arithmetic.index, "first", 7.0)
-        yield "", advance
-        yield "step", replace(advance, phase="step")
+        for variant, phase in (("", "first"), ("step", "step")):
+            yield variant, cls.legal(device, arithmetic.index, phase, 7.0)
         yield "many_lanes", cls.legal(device, arithmetic.index, "step", 100.0)
 
 
 @kernel
 @dataclass(frozen=True)
 class Join(OfStructure):
-    """Parameters of ``templates/aggregation/join.mako``.
-
-    Attributes
-    ----------
-    near : bool
-        Whether the neighbours of roots join an aggregate, else all other nodes.
-    """
+    """Parameters of ``templates/aggregation/join.mako``."""
 
     template = "aggregation/join"
-    variants: ClassVar[Variants] = {"": {"near": True}, "far": {"near": False}}
-
-    near: bool
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -291,25 +272,24 @@ class Prolongator(OfNumbers):
     phase : str
     adjacent : bool
         Whether a work-item's rows are adjacent.
-    room : int
-        Entries of a row of P for which a work-item has local memory; 0: rows are in global memory alone.
+    local_rows : bool
+        Whether a work-item has local memory for a row of P; else rows are in global memory alone.
     """
 
     template = "aggregation/prolongator"
 
     phase: str
     adjacent: bool
-    room: int = 0
+    local_rows: bool = False
 
     @classmethod
-    def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
-        """Return a phase's kernel parameters for smoothing a prolongator by a matrix of rows of at most ``longest`` entries."""
+    def legal(cls, device: Device, index: str, dtype: str, phase: str, room: int) -> Prolongator:
+        """Return a phase's kernel parameters for smoothing a prolongator, with local memory for ``room`` entries of a row."""
         adjacent, group = device.lanes_are_loops and phase != "values", work_group_of(device)
         if device.lanes_are_loops or phase == "pack":
             return cls(group, index, dtype, phase, adjacent)
-        capacity = 8 if longest <= 8 else _ROOM
-        fit = _LOCAL // (capacity * (np.dtype(index).itemsize + np.dtype(dtype).itemsize)) // 32 * 32
-        return cls(min(group, fit), index, dtype, phase, adjacent, capacity)
+        fit = _LOCAL // (room * (np.dtype(index).itemsize + np.dtype(dtype).itemsize)) // 32 * 32
+        return cls(min(group, fit), index, dtype, phase, adjacent, local_rows=True)
 
     @classmethod
     @override
@@ -320,6 +300,6 @@ class Prolongator(OfNumbers):
         for phase in ("pack", "values"):
             yield phase, cls(group, *types, phase, False)
         for phase in ("make", "values"):
-            yield f"{phase}-room", cls(min(64, group), *types, phase, False, 8)
+            yield f"{phase}-room", cls(min(64, group), *types, phase, False, local_rows=True)
         for phase in ("make", "pack"):
             yield f"{phase}-adjacent", cls(1, *types, phase, True)

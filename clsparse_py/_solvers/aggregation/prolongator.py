@@ -20,21 +20,24 @@ __all__ = ["MAX_ROW", "refresh_prolongator", "smooth_prolongator"]
 
 #: Most entries of a matrix's longest row at which a prolongator is smoothed row by row: on CPU devices (True), on others (False).
 MAX_ROW = {True: 1024, False: 96}
+#: Entries of a smoothed prolongator's row for which a work-item has local memory, on GPUs; 8 if A's rows have at most 8 entries.
+_ROOM = 16
 
 
-def _build_kernel(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...]]:
-    """Return the kernel of a phase of a prolongator's smoothing, the number of work-groups, and how these share A's rows."""
-    types = name_of(A[2].dtype), name_of(A[0].dtype)
-    built, record = chain.build(Prolongator.legal(chain.device, *types, phase, longest))
+def _build_kernel(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...], tuple[Any, ...]]:
+    """Return the kernel of a phase of a prolongator's smoothing, how work-groups share A's rows, and arguments for local rows."""
+    index, dtype, room = A[2].dtype, A[0].dtype, 8 if longest <= 8 else _ROOM
+    built, record = chain.build(Prolongator.legal(chain.device, name_of(index), name_of(dtype), phase, room))
     groups, sizes = spread(chain.device, A[2].size - 1, record.work_group, 64)
-    return built, (groups, *sizes)
+    local = (cl.LocalMemory(room * record.work_group * itemsize) for itemsize in (index.itemsize, dtype.itemsize))
+    return built, (groups, *sizes), (index.type(room), *local) if record.local_rows else ()
 
 
-def _pack_operand(gain: float, T: Parts) -> tuple[Any, ...]:
-    """Return kernel arguments that smooth a prolongator T: the Jacobi step's factor, whether T has no empty row, T's arrays."""
+def _pack_operand(gain: float, local: tuple[Any, ...], T: Parts) -> tuple[Any, ...]:
+    """Return kernel arguments that smooth a prolongator T: the step's factor, local rows, whether T has no empty row, T."""
     values, columns, pointers = T
     real = np.zeros(0, values.dtype).real.dtype
-    return real.type(gain), np.uint32(values.size == pointers.size - 1), pointers, columns, values
+    return real.type(gain), *local, np.uint32(values.size == pointers.size - 1), pointers, columns, values
 
 
 def smooth_prolongator(
@@ -58,11 +61,11 @@ def smooth_prolongator(
     """
     data, indices, indptr = A.parts
     chain, index, n_rows = Chain(queue, *A.parts, inverse, *T.parts), indptr.dtype, indptr.size - 1
-    (make, sizes), (pack, sizes_of_pack) = (_build_kernel(chain, A.parts, phase, longest) for phase in ("make", "pack"))
+    (make, sizes, local), (pack, sizes_of_pack, _) = (_build_kernel(chain, A.parts, phase, longest) for phase in ("make", "pack"))
     counts, columns, sums = (
-        chain.scratch(*scratch) for scratch in ((n_rows, index), (data.size, index), (data.size, data.dtype))
+        chain.scratch(*scratch) for scratch in ((n_rows, np.uint32), (data.size, index), (data.size, data.dtype))
     )
-    chain.launch(make, *sizes, indptr, indices, data, inverse, *_pack_operand(gain, T.parts), counts, columns, sums)
+    chain.launch(make, *sizes, indptr, indices, data, inverse, *_pack_operand(gain, local, T.parts), counts, columns, sums)
     pointers = allocate(queue, "indptr", n_rows + 1, index)
     enqueue_scan(chain, counts, pointers, n_rows, kind="pointers")
     nnz = int(chain.read(pointers, 1, n_rows)[0])
@@ -79,7 +82,7 @@ def refresh_prolongator(
     data, indices, indptr = A.parts
     sums, columns, pointers = P.parts
     chain = Chain(queue, *A.parts, inverse, *T.parts, columns, pointers, writes=(sums,))
-    built, sizes = _build_kernel(chain, A.parts, "values", longest)
-    chain.launch(built, *sizes, indptr, indices, data, inverse, *_pack_operand(gain, T.parts), pointers, columns, sums)
+    built, sizes, local = _build_kernel(chain, A.parts, "values", longest)
+    chain.launch(built, *sizes, indptr, indices, data, inverse, *_pack_operand(gain, local, T.parts), pointers, columns, sums)
     chain.finish(sums)
     return sums

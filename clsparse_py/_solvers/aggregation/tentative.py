@@ -12,7 +12,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._matrix.matrix import Matrix, Parts, Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import work_group_of
-from clsparse_py._operations.transpose import transpose
+from clsparse_py._operations.transpose import transpose_plan
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._solvers.aggregation.aggregates import Aggregates
@@ -50,7 +50,8 @@ def _enqueue_orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], 
     groups, rows = spread(device, indptr.size, group, 64)
     chain.launch(fill, groups, *rows, *blocks, *of_nodes, indptr, indices, values, members)
     chain.finish(members)
-    lists = transpose(Matrix.assembled(Structure.canonical(queue, (joined.size, n), members, positions), members))
+    # The plan's kernels are those that transpose the smoothed prolongator.
+    lists = transpose_plan(Matrix.assembled(Structure.canonical(queue, (joined.size, n), members, positions), members))
     groups, rows = spread(device, n, min(64, group), 64)
     tolerance = np.zeros(0, dtype).real.dtype.type(max(_TOLERANCE, 10 * float(np.finfo(dtype).eps)))
     of_lists = lists.indptr, lists.indices, positions
