@@ -60,8 +60,8 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
             options, finest = read(), _check_finest(A)
             candidates = _read_candidates(B, finest)
             facts.update(dataclasses.asdict(options), A=describe(A), B=describe(B), **{"columns of B": candidates.shape[1]})
-        if not comm.max(np.uint8(candidates.any())):
-            comm.agree(ValueError("B: has zeros isolated"))
+        if finest.shape[0] and not comm.max(np.uint8(candidates.any())):
+            comm.agree(ValueError("B: has zeros alone"))
         level = Level(finest, B=from_host(finest.queue, candidates, copy=True), symmetric=options.symmetry == "symmetric")
         return Hierarchy(*build_levels(level, options, _coarsen))
 

@@ -230,6 +230,38 @@ def test_matrices_of_other_kinds(wide: cl.CommandQueue) -> None:
             np.testing.assert_allclose(S @ x, b, atol=1e-6)
 
 
+def diagonal_on_a_path(n: int) -> Any:
+    """Return the identity with zeros stored beside the diagonal: smoothing maps candidates to zero, and all levels below are."""
+    ones = scipy.sparse.csr_array(np.eye(n) + np.eye(n, k=1) + np.eye(n, k=-1))
+    ones.data[:] = ones.indices == np.repeat(np.arange(n), np.diff(ones.indptr))
+    return ones
+
+
+@pytest.mark.usefixtures("coarse")
+def test_a_level_that_is_zero_is_the_coarsest(wide: cl.CommandQueue) -> None:
+    S, b = diagonal_on_a_path(40), np.arange(40) + 1.0
+
+    def solve(A: Any) -> Any:
+        ml = amg.smoothed_aggregation_solver(A, max_coarse=2)
+        assert len(ml.levels) == 2
+        return ml.solve(b, tol=1e-9)
+
+    np.testing.assert_allclose(solve(csr_array(S, queue=wide)), b, rtol=1e-8)
+    with team_on(wide, 3) as team:
+        np.testing.assert_allclose(team.run(solve, team.csr_array(S, division=on_ranks(3, 40))), b, rtol=1e-8)
+        # Of the finest level it is an error, as on one device.
+        with pytest.raises(ValueError, match="A: has no entry on its diagonal"):
+            team.run(solve, team.csr_array(0 * S))
+
+
+@pytest.mark.usefixtures("coarse")
+def test_no_unknowns(wide: cl.CommandQueue) -> None:
+    S = scipy.sparse.csr_array((0, 0))
+    with team_on(wide, 2) as team:
+        for A, run in ((csr_array(S, queue=wide), lambda f, A: f(A)), (team.csr_array(S), team.run)):
+            assert run(lambda A: amg.smoothed_aggregation_solver(A).solve(np.ones(0), return_info=True)[1], A) == 0
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 def test_single_precision(queue: cl.CommandQueue, dtype: Any) -> None:
     S = grid(20, 2, dtype)

@@ -92,6 +92,13 @@ class Level:
         ValueError
             A value is not finite, or no row has a diagonal entry.
         """
+        if self.has_zero_diagonal():
+            self._fail("A: has no entry on its diagonal that is not 0")
+        assert self._rho is not None
+        return self._rho
+
+    def has_zero_diagonal(self) -> bool:
+        """Return whether the level's matrix has no entry on its diagonal that is not 0; a ValueError if a value is not finite."""
         if self._rho is None:
             A = self.A
             queue, steps, begin = A.queue, min(_STEPS, A.shape[0]), as_divided(A).begin
@@ -101,10 +108,8 @@ class Level:
             )
             if not np.isfinite(radius):
                 self._fail("A: has values that are not finite, or too large")
-            if not radius:
-                self._fail("A: has no entry on its diagonal that is not 0")
             self._rho = radius
-        return self._rho
+        return not self._rho
 
     def _fail(self, message: str) -> None:
         """Raise a ValueError on all ranks that share the level's matrix."""

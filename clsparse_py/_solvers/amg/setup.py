@@ -310,6 +310,8 @@ def build_levels(
     """
     levels, steps = [finest], list[Coarsening]()
     while len(levels) < options.max_levels and not options.is_coarse(levels[-1]):
+        if len(levels) > 1 and levels[-1].has_zero_diagonal():
+            break  # no smoother can be made; where the matrix maps all candidates to zero, the level's matrix is zero
         step = step_of(levels[-1], len(levels) - 1, options)
         if step is None:
             break
@@ -440,7 +442,7 @@ def _read_candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
     if B is None:
         B = np.kron(np.ones((A.shape[0] // blocksize, 1)), np.eye(blocksize))
     host = check_candidates(B, A.shape[0], A.dtype)
-    if not host.any():
+    if host.size and not host.any():
         raise ValueError("B: has zeros alone")
     return from_host(A.queue, host, copy=True)
 
