@@ -18,6 +18,7 @@ import numpy as np
 
 from clsparse_py._device.device import describe
 from tests.programs.judge import Find
+from tests.programs.operations import OPERATIONS
 from tests.programs.prelude import device_of
 from tests.programs.program import Program
 from tests.programs.settings import draw_block
@@ -78,6 +79,8 @@ class Session:
         rng = np.random.default_rng((self.seed, number, 10**6))
         intel = "intel" in self.device
         block = draw_block(rng, fp64=self.fp64, plain=self.options.plain, limits="understated" not in self.device)
+        if self.options.operations:
+            block.operations = frozenset(name for name in OPERATIONS if any(text in name for text in self.options.operations))
         if intel and block.threads > 1:
             block.queues = ("ordered", "ordered")  # quirk 14
         child = Child(self.device, block.settings)
@@ -158,6 +161,9 @@ def main() -> int:
     parser.add_argument("--shrink", type=float, default=60, help="seconds to shrink a find for")
     parser.add_argument("--block", type=int, default=PER_BLOCK, help="how many share dtypes, operations and settings")
     parser.add_argument("--plain", action="store_true", help="no thresholds and shapes of kernels but the device's own")
+    parser.add_argument(
+        "--operations", nargs="*", help="parts of the names of the operations to draw; by default of each block its own"
+    )
     parser.add_argument("--stop", action="store_true", help="end at the first find")
     parser.add_argument("--keep", type=Path, help="a folder for scripts of finds")
     options = parser.parse_args()

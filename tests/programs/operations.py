@@ -905,6 +905,50 @@ def _ranks(d: Draw) -> Step:
     return Step("a team's A @ x", text, f"{A} @ {x}", grade="product", terms=n)
 
 
+def systems_over_ranks(d: Draw, solve: str, *, laplacian: bool) -> Step:
+    """Return a step that solves a Hermitian system over ranks, by a function of the text ``solve``, and judges the residual."""
+    if "unordered" in d.block.queues:
+        raise SkipError  # quirk 14
+    n, dtype, size = d.size(), d.dtype("fc"), int(d.one([1, 2, 3, 4, 7]))
+    if n > 300:
+        raise SkipError
+    A = well_posed(d, n, dtype)
+    b = d.array((n,) if d.chance(0.7) else (n, d.one([1, 3])), kinds="iufc", small=True, on_device=False)
+    # Shares of any length: some ranks have no rows.
+    cuts = [0, *np.sort(d.rng.integers(0, n + 1, size - 1)).tolist(), n]
+    S = f"hermitian({A}, {d.one([1.0, 0.55])}{', laplacian=True' * laplacian})"
+    if d.has("scales") and "x0=" not in solve.replace("x0=None", "") and d.chance(0.3):
+        S, b = (f"{text} * 2.0**{d.one([-60, 60])}" for text in (S, b))  # a guess would be far too large
+    rtol = d.one([1e-2, 1e-5 if np.dtype(dtype).itemsize // (1 + (np.dtype(dtype).kind == "c")) == 4 else 1e-10])
+    form = d.one(["whole", "strided", "vector", "device", "another queue"])
+    queues = f"[{', '.join((['q', 'q2'] * size)[:size])}]"
+    text = f"solved_over_ranks({queues}, {cuts}, {S}, {b}, {form!r}, {rtol}, {solve})"
+    return Step("cg over ranks" if not laplacian else "multigrid over ranks", text, "np.array(True)")
+
+
+@operation("cg over ranks", 0.6)
+def _cg_over_ranks(d: Draw) -> Step:
+    name = d.one(["cg", "cg", "cg", "minres", "bicgstab", "gmres"])
+    by_blocks = ["distributed.by_blocks(A, linalg.jacobi)", "linalg.jacobi(A)"]
+    M = d.one(["None", *by_blocks, "lambda r: r * 0.5", "inverse_diagonal(A)"]) if name != "minres" else "None"
+    x0 = d.one(["None", "None", "0.5 * b", "'Mb'" if name != "minres" else "b"])
+    return systems_over_ranks(d, f"lambda A, b, rtol: linalg.{name}(A, b, x0={x0}, rtol=rtol, M={M})", laplacian=False)
+
+
+@operation("multigrid over ranks", 0.6)
+def _multigrid_over_ranks(d: Draw) -> Step:
+    smoother = d.one(["'jacobi'", "('chebyshev', {'degree': 2})"])
+    strength = d.one(["'symmetric'", "('symmetric', {'theta': 0.1})"])
+    options = f"max_coarse={d.one([1, 3, 10, None])}, presmoother={smoother}, postsmoother={smoother}, strength={strength}"
+    solver = "amg.smoothed_aggregation_solver"
+    ml = d.one([f"{solver}(A, {options})", f"refreshed({solver}(2 * A, {options}), A)"])
+    if d.chance(0.5):
+        solve = f"linalg.cg(A, b, rtol=rtol, M={ml}.aspreconditioner({d.one(['V', 'W', 'F'])!r}))"
+    else:
+        solve = f"{ml}.solve(b, tol=rtol, accel='cg', maxiter=300, return_info=True)"
+    return systems_over_ranks(d, f"lambda A, b, rtol: {solve}", laplacian=True)
+
+
 @operation("mistakes", 0.7)
 def _mistakes(d: Draw) -> Step:
     A = d.matrix(formats=("csr", "csc"))

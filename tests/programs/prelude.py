@@ -19,7 +19,7 @@ from numpy import inf, nan
 from pyopencl import array as cl_array
 
 import clsparse_py as sp
-from clsparse_py import distributed, graph, linalg, primitives
+from clsparse_py import amg, distributed, graph, linalg, primitives
 from clsparse_py._build import programs
 from clsparse_py._device.device import unusable
 from clsparse_py._memory import pool
@@ -184,6 +184,63 @@ def multiply_again(team, A, B):
     right = team.csr_array(B, division=left.columns)
     (2 * left) @ right
     return left @ right
+
+
+def hermitian(A, dominance, laplacian=False):
+    """Return SciPy's sum of a square matrix and its transposed, with all entries of both; the diagonal times ``dominance``."""
+    S = A.get().tocoo()
+    (row, col), data = np.hstack([S.coords, S.coords[::-1]]), np.concatenate([S.data, S.data])
+    is_off = row != col
+    data[~is_off] *= dominance
+    if laplacian:
+        data[is_off] = -abs(data[is_off])
+    if S.dtype.kind == "c":
+        turns = np.array([1, 1j, -1, -1j], S.dtype)
+        data *= turns[row % 4] * turns[col % 4].conj()
+    order = np.argsort(row, kind="stable")
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=S.shape[0]))))
+    return scipy.sparse.csr_array((data[order], col[order], indptr), shape=S.shape)
+
+
+def inverse_diagonal(A):
+    """Return the inverse of a matrix's diagonal as a matrix over the same ranks."""
+    own = A.rows.part(A.comm.rank)
+    inverse = scipy.sparse.diags_array(
+        1 / A.diagonal().allgather()[own], offsets=own.start, shape=(own.stop - own.start, A.shape[1])
+    )
+    return distributed.csr_array(scipy.sparse.csr_array(inverse), A.comm, rows=A.rows)
+
+
+def refreshed(ml, values):
+    """Return a multigrid hierarchy of new values."""
+    ml.refresh(values)
+    return ml
+
+
+def solved_over_ranks(queues, cuts, S, b, form, rtol, solve):
+    """Return True if the residual of a system that is solved over ranks is small; b is given in some form."""
+    whole = host(b)
+
+    def on_rank(A):
+        own, q = whole[A.rows.part(A.comm.rank)], A.comm.queue
+        if form == "vector":
+            x, info = solve(A, distributed.vector(own, A.comm, A.rows), rtol)
+        elif form in ("whole", "strided"):
+            x, info = solve(A, whole if form == "whole" else np.repeat(whole, 2, axis=0)[::2], rtol)
+        else:
+            other = cl.CommandQueue(q.context, q.device) if form != "device" else q
+            x, info = solve(A, cl_array.to_device(other, own), rtol)
+            x = distributed.vector(x, A.comm, A.rows)
+        assert not np.any(info), f"info is {info}"
+        return x.allgather() if isinstance(x, distributed.vector) else x
+
+    with distributed.over(queues, time_limit=60.0) as team:
+        x = team.run(on_rank, team.csr_array(S, division=cuts))
+    residual = np.linalg.norm(whole.reshape(x.shape) - S @ x)
+    rounded = np.linalg.norm(abs(S) @ abs(x) + abs(whole.reshape(x.shape))) * float(np.finfo(x.dtype).eps)
+    limit = 2 * max(rtol * np.linalg.norm(whole), 30 * rounded)
+    assert residual <= limit, f"the residual is {residual}, more than {limit}"
+    return np.array(True)
 
 
 def check(result, wanted, rtol=0, signs=False):

@@ -67,6 +67,7 @@ THRESHOLDS = {
     "sddmm": {"work_group": (1, 32)},
     "elementwise": {"single_group": (0, 8), "tile_group": (1, 32), "tile_span": (1, 3), "max_few_places": (0, 7)},
     "distributed": {"min_whole_share": (0, 1)},
+    "multigrid": {"max_whole_rows": (0, 5)},
     "graph": {"work_group": (1, 32)},
     # A few turns: work-items of a CPU's work-group, which it is taken for a GPU's, may run one after another.
     "triangular": {
