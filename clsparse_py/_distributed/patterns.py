@@ -163,8 +163,13 @@ class Product:
         rows.data = (rows.data + n_own).astype(index_for(n_own + self._sizes[1]))
         return check(device_array(rows, queue=self._queue))
 
-    def multiply(self, A: csr_array, B: csr_array, multiply_on_device: Multiply) -> csr_array:
-        """Return the product of matrices of the structures, by ``multiply_on_device`` on this rank's device. Collective."""
+    def multiply(
+        self, A: csr_array, B: csr_array, multiply_on_device: Multiply, plan_on_device: Callable[..., object] | None = None
+    ) -> csr_array:
+        """Return the product of matrices of the structures, by ``multiply_on_device`` on this rank's device. Collective.
+
+        ``plan_on_device``: the first product calls it with what ``multiply_on_device`` takes for other ranks' columns later.
+        """
         exchange = self._start_exchange(B)
         left = A.pattern.join(A)(A.local.data, A.remote.data) if self._needs_rows else A.local
         received = B.local.data[:0] if exchange is None else exchange.finish()
@@ -173,6 +178,8 @@ class Product:
         if self._remote is None or self._halo is None:
             remote, used = self._find_border(A, left, others, C.dtype)
             self._remote, self._halo = remote, Halo(A.comm, B.columns, used, self._queue)
+            if plan_on_device is not None and others is not None and self._border is not None:
+                plan_on_device("others", self._border(A.local.data, A.remote.data), others)
         elif others is None or self._border is None:
             remote = self._remote.with_values(allocate(self._queue, "values", 0, C.dtype))
         else:

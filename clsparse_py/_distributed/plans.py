@@ -56,9 +56,8 @@ class SpgemmPlan(Distributed, SetOnce):
         self._A, self._B, self._product = A, B, Product(A, B)
         # Plans of the products on this rank's device: of its own columns, and of other ranks' columns.
         self._plans: dict[str, _spgemm.SpgemmPlan[device_array]] = {}
-        # The first product finds the entries in other ranks' columns, and the second plans them.
-        for _ in range(2):
-            self.product(A, B)
+        # The product finds the entries in other ranks' columns, which are planned then.
+        self._product.multiply(A, B, self._multiply_by_plan, self._plan_on_device)
 
     def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
         """Return the product of matrices of the planned structures; ranks send one another only the values of B that each needs.
@@ -86,9 +85,13 @@ class SpgemmPlan(Distributed, SetOnce):
 
     def _multiply_by_plan(self, name: str, left: device_array, right: device_array) -> device_array:
         """Return a product on this rank's device, by the plan that is kept under ``name``."""
+        return self._plan_on_device(name, left, right)(left.data, right.data)
+
+    def _plan_on_device(self, name: str, left: device_array, right: device_array) -> _spgemm.SpgemmPlan[device_array]:
+        """Return the plan that is kept under ``name``, of a product on this rank's device; made at the first call."""
         if name not in self._plans:
             self._plans[name] = _spgemm.spgemm_plan(left, right)
-        return self._plans[name](left.data, right.data)
+        return self._plans[name]
 
     def __repr__(self) -> str:
         return f"<plan of a product of {self.shape[0]} x {self.shape[1]} on rank {self.comm.rank} of {self.comm.size}>"

@@ -89,10 +89,17 @@ def test_planned_products_take_new_values(queue: cl.CommandQueue) -> None:
         # A message to each neighbour has the values of the rows that it needs, and no more.
         A, B = matrix(40, 40, 1), matrix(40, 40, 2)
         a, b = (team.csr_array(operand, division=DIVISION) for operand in (A, B))
+        # So is it when the plan is made, which multiplies once, and plans all that later products do.
+        counts = [[(comm.sent.messages, comm.sent.bytes) for comm in team.ranks]]
         plan = team.run(distributed.spgemm_plan, a, b)
-        before = [(comm.sent.messages, comm.sent.bytes) for comm in team.ranks]
+        planned = [[*part._plans] for part in plan.parts]
+        counts.append([(comm.sent.messages, comm.sent.bytes) for comm in team.ranks])
         plan(a, 2 * b)
-        sent = np.array([(comm.sent.messages, comm.sent.bytes) for comm in team.ranks]) - before
+        counts.append([(comm.sent.messages, comm.sent.bytes) for comm in team.ranks])
+        assert planned == [[*part._plans] for part in plan.parts]
+        assert ["own", "others"] in planned
+        of_plan, sent = np.diff(counts, axis=0)
+        np.testing.assert_array_equal(of_plan, sent)
         entries, messages = 0, 0
         for rank in range(3):
             needed = np.unique(A[DIVISION[rank] : DIVISION[rank + 1]].indices)
