@@ -643,12 +643,12 @@ def _parse_entries(
             raise ValueError(f"arg1: must have one or two dimensions, has {entries.ndim}")
         return entries.data, entries.coords, tuple(map(int, entries.shape)), entries.has_canonical_format
     if not isinstance(arg1, tuple):
-        dense = dense_values(arg1)
+        dense = dense_values(arg1, dtype)
         if not dense.ndim:
             raise TypeError("arg1: must be a sparse array, a dense array or a tuple of arrays, is an array without dimensions")
         if dense.ndim > 2:
             raise ValueError(f"arg1: a dense array must have one or two dimensions, has {dense.ndim} (shape {dense.shape})")
-        entries = scipy.sparse.coo_array(dense)
+        entries = scipy.sparse.coo_array(dense, dtype=dtype)
         return entries.data, entries.coords, tuple(map(int, entries.shape)), True
     if is_shape(arg1):
         own_shape = _shape_of(arg1)

@@ -418,9 +418,9 @@ def _make_transposed(
     elif isinstance(arg1, cl_array.Array):
         arg1 = arg1.T
     elif not isinstance(arg1, tuple):
-        dense = dense_values(arg1)
+        dense = dense_values(arg1, dtype)
         require_two_dimensions(dense)
-        arg1 = scipy.sparse.csr_array(dense.T)
+        arg1 = scipy.sparse.csr_array(dense.T, dtype=dtype)
     elif is_shape(arg1):
         arg1 = arg1[::-1]
     elif coordinates_of(arg1) is not None:

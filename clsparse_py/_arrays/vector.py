@@ -44,7 +44,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         maxprint: int | None = None,
         zero_copy: bool = False,
     ) -> None:
-        row: tuple[Any, Any] = on_memory_of(arg1, shape, dtype, queue, copy=copy) if zero_copy else as_row(arg1, shape)
+        row: tuple[Any, Any] = on_memory_of(arg1, shape, dtype, queue, copy=copy) if zero_copy else as_row(arg1, shape, dtype)
         self._hold(*build_csr_parts(*row, dtype, queue, copy=copy, check=check))
         self.require_valid()
         self._print_at_most(maxprint)

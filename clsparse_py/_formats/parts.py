@@ -121,7 +121,7 @@ def is_one_dimensional(arg1: Any, shape: Any = None) -> bool:
     return getattr(arg1, "ndim", 2) == 1
 
 
-def as_row(arg1: Any, shape: Any) -> tuple[Any, Any]:
+def as_row(arg1: Any, shape: Any, dtype: Any) -> tuple[Any, Any]:
     """Return the constructor arguments of a one-dimensional array as those of a matrix with one row."""
     wide = None
     if shape is not None:
@@ -146,7 +146,7 @@ def as_row(arg1: Any, shape: Any) -> tuple[Any, Any]:
             row.events.extend(values.events)
             return row, wide
         return arg1, wide
-    return np.atleast_2d(dense_values(arg1)), wide
+    return np.atleast_2d(dense_values(arg1, dtype)), wide
 
 
 def _parts_of(
@@ -169,7 +169,7 @@ def _parts_of(
     if isinstance(arg1, cl_array.Array):
         return _from_device(arg1, queue)
     if not isinstance(arg1, tuple):
-        return *_from_scipy(_from_dense(arg1, shape)), False
+        return *_from_scipy(_from_dense(arg1, shape, dtype)), False
     if is_shape(arg1):
         return *_empty(shape_of(arg1), dtype), False
     coordinates = coordinates_of(arg1)
@@ -192,13 +192,13 @@ def _from_scipy(matrix: Any) -> tuple[Parts, tuple[int, int]]:
     return (rows.data, rows.indices, rows.indptr), (int(rows.shape[0]), int(rows.shape[1]))
 
 
-def dense_values(values: Any) -> np.ndarray[Any, Any]:
-    """Return a constructor's first argument as a dense array on the host, of a dtype that kernels take.
+def dense_values(values: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """Return a constructor's first argument as a dense array on the host, which has a dtype that kernels take, or is to get one.
 
     Raises
     ------
     TypeError, ValueError
-        The argument is None, a scalar, or of another dtype.
+        The argument is None, a scalar, or of another dtype although ``dtype`` is None; or kernels do not take ``dtype``.
     """
     if values is None:
         raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is None")
@@ -206,8 +206,7 @@ def dense_values(values: Any) -> np.ndarray[Any, Any]:
         no_such = "scipy sparse array classes do not support instantiation from a scalar"
         raise ValueError(f"arg1: must be a sparse matrix, a dense array or a tuple of arrays, is {values!r} ({no_such})")
     dense = np.asarray(values)
-    if dense.dtype.name not in OPENCL_TYPES:
-        raise unsupported_dtype("arg1", dense.dtype)
+    value_dtype("arg1" if dtype is None else "dtype", dense.dtype if dtype is None else dtype)
     return dense
 
 
@@ -229,15 +228,15 @@ def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[
     return entries_of(queue_for((dense,), queue), dense), (rows, columns), True
 
 
-def _from_dense(values: Any, shape: tuple[int, int] | None) -> scipy.sparse.csr_array:
+def _from_dense(values: Any, shape: tuple[int, int] | None, dtype: Any) -> scipy.sparse.csr_array:
     """Return a dense host matrix as SciPy's CSR array; a vector becomes one row if ``shape`` is given, else raises an error."""
-    dense = dense_values(values)
+    dense = dense_values(values, dtype)
     if not dense.ndim:
         raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is an array without dimensions")
     if dense.ndim == 1 and shape is not None:
         dense = dense[None]  # a row of the shape that is asked for
     require_two_dimensions(dense)
-    return scipy.sparse.csr_array(dense)
+    return scipy.sparse.csr_array(dense, dtype=dtype)
 
 
 def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any) -> tuple[Parts, tuple[int, int]]:
@@ -246,7 +245,6 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any
         raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)) or a shape, has {len(arg1)} parts")
     data = vector("data", arg1[0], dtype)
     indices, indptr = (_integers(name, part) for name, part in zip(("indices", "indptr"), arg1[1:], strict=True))
-    value_dtype("data", data.dtype)
     if not indptr.size:
         raise ValueError("indptr: must have rows + 1 entries, has none")
     if shape is None:
@@ -277,7 +275,6 @@ def _from_coordinates(
 ) -> tuple[Parts, tuple[int, int]]:
     """Return the CSR arrays, in canonical format, and the shape of a matrix given by coordinates."""
     data, row, col = vector("data", data, dtype), index_vector("row", row), index_vector("col", col)
-    value_dtype("data", data.dtype)
     queue = queue_for((data, row, col), queue)
     return from_coordinates(queue, data, {"row": row, "col": col}, shape, value_dtype_on(queue, data.dtype, dtype))
 

@@ -148,6 +148,7 @@ def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any
             raise ValueError(f"{name}: lives in another context than the queue of the matrix")
         require_inside(name, part)
         if part.dtype != dtype or (part.size > 1 and part.strides != (dtype.itemsize,)):
+            value_dtype(name, part.dtype)
             return convert(queue, name, part, dtype)
         # Kernels read arrays from the beginning of a buffer: an array that begins inside one is copied to a buffer of its own.
         return copied(queue, name, part) if copy or part.offset else part

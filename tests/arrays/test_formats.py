@@ -175,6 +175,27 @@ def test_bad_input_of_formats(
         FORMATS[form](arg1, queue=queue, **{"dtype": np.float32, **options} if message else options)
 
 
+@pytest.mark.parametrize("of_host", [np.float16, np.longdouble])
+def test_values_that_kernels_do_not_take_are_converted_for_a_dtype(queue: cl.CommandQueue, of_host: Any) -> None:
+    values, places = np.array([0.5, 2, -3], of_host), np.arange(3)
+    tuples = (values, (places, places)), (values, places, np.arange(4))
+    for form, arg1 in [
+        *((form, arg1) for form in ("csr", "csc") for arg1 in tuples),
+        ("coo", tuples[0]),
+        *((form, np.diag(values)) for form in FORMATS),
+    ]:
+        result = FORMATS[form](arg1, dtype=np.float32, queue=queue)
+        assert result.dtype == np.float32
+        np.testing.assert_array_equal(result.toarray(), np.diag([0.5, 2, -3]))
+        name = "data" if isinstance(arg1, tuple) else "arg1"
+        with pytest.raises(TypeError, match=f"^{name}: dtype {np.dtype(of_host)} is not supported"):
+            FORMATS[form](arg1, queue=queue)
+    on_device = cl_array.to_device(queue, values.astype(np.float16)), *(cl_array.to_device(queue, part) for part in tuples[1][1:])
+    for arg1 in (on_device, (on_device[0], (on_device[1], on_device[1]))):
+        with pytest.raises(TypeError, match=r"^data: dtype float16 is not supported"):
+            csr_array(arg1, dtype=np.float32)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_pair_of_formats(queue: cl.CommandQueue, kind: str) -> None:
     hosts = {form: host_matrix(form, kind) for form in FORMATS}

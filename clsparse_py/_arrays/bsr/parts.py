@@ -131,7 +131,7 @@ def build_from_blocks(
         raise ValueError("arg1: a bsr_array has two dimensions, not one (BSR arrays don't support 1D input)")
     else:
         if not isinstance(arg1, (tuple, cl_array.Array, Matrix)) and not hasattr(arg1, "tocsr"):
-            arg1 = dense_values(arg1)
+            arg1 = dense_values(arg1, dtype)
             if arg1.ndim != 2:
                 raise ValueError(f"arg1: must have two dimensions, has {arg1.ndim} (BSR arrays don't support {arg1.ndim}D input)")
         rows = csr_array(arg1, expected_shape, dtype, queue=queue, check=check)
