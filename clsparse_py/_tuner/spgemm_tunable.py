@@ -196,7 +196,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         first = matrix.astype(dtype)
         second = first if first.shape[0] == first.shape[1] else first.T.tocsr()
         device, n_products = describe(queue.device), int(np.diff(second.indptr)[first.indices].sum(dtype=np.int64))
-        if n_products <= self.min_products:
+        if n_products < self.min_products:
             raise ValueError(f"{name}: has so few products, {n_products:,}, that one bin makes all rows")
         if n_products > _MAX_PRODUCTS[device.resident > 1]:
             raise ValueError(f"{name}: has {n_products:,} products, which take long")

@@ -233,6 +233,8 @@ def test_all_that_is_declared_for_gpus_multiplies(take_as: Callable[..., None], 
 def test_nothing_to_tune_with(queue: cl.CommandQueue, real: np.dtype[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="has so few products, 5,"):
         TUNABLE.problem(queue, "small", sp.eye_array(5, format="csr"), real.name)
+    monkeypatch.setattr(tunable.SpgemmTunable, "min_products", 5)
+    assert TUNABLE.problem(queue, "enough", sp.eye_array(5, format="csr"), real.name).name == "enough"
     matrix = random_matrix((500, 500), 30, np.random.default_rng(9), real)
     monkeypatch.setattr(tunable.SpgemmTunable, "product_bytes", 1 << 40)
     with pytest.raises(MemoryError, match="products may need more memory than"):
