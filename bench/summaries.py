@@ -127,7 +127,7 @@ def _round(number: float, digits: int) -> float:
 def as_text(value: Any, levels: int = 4) -> str:
     """Return JSON that breaks long lines in its outer levels alone: the problems of a summary have a line each."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    if len(text) <= _LINE or not levels:
+    if len(text) <= _LINE or not levels or not isinstance(value, dict | list):
         return text
     if isinstance(value, dict):
         items = [f"{json.dumps(name)}: {as_text(part, levels - 1)}" for name, part in value.items()]

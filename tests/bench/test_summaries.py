@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def test_long_lines_are_broken_in_outer_levels_alone() -> None:
     lines = summaries.as_text({"date": "today", "problems": problems}, 2).splitlines()
     assert lines[:3] == ["{", '"date": "today",', '"problems": [']
     assert [line.startswith('{"input":"mmm') for line in lines] == [False] * 3 + [True] * 2 + [False] * 2
+    assert json.loads(summaries.as_text({"what": "m" * 2000})) == {"what": "m" * 2000}
 
 
 def test_results_take_less_than_a_megabyte() -> None:
@@ -56,3 +58,13 @@ def test_results_take_less_than_a_megabyte() -> None:
 def test_a_file_says_where_of_what_and_when_it_is(path: Path) -> None:
     text = path.read_text()
     assert all(f'"{part}"' in text for part in ("device", "driver", "commit", "date"))
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_file_is_of_its_schema_or_says_what_it_has(path: Path) -> None:
+    document = json.loads(path.read_text())
+    if "schema" in document:
+        results.read(path)
+    else:  # of another command of `bench`, or of a script, which says what it measured
+        tables = {"columns", "matrix", "operations", "products", "tables"}
+        assert tables & set(document) or isinstance(document["what"], str)
