@@ -1,4 +1,4 @@
-"""The command line: ``python -m bench run``, ``compare``, ``report``, ``pages``, ``gallery`` and ``check-profiles``."""
+"""The command line: ``python -m bench run``, ``wall``, ``compare``, ``report``, ``pages``, ``gallery`` and ``check-profiles``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import argparse
 import copy
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from bench import (
     summaries,
     times,
     verdicts,
+    wall,
 )
 from bench.contestants import Contestant
 from bench.problems import Task
@@ -68,14 +70,13 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="measure, and write or continue a results file")
     run.set_defaults(command=_run)
-    run.add_argument("--out", type=Path, required=True, help="the results file, a summary; an unfinished one is continued")
+    _add_output(run)
     run.add_argument("--samples", type=Path, metavar="FILE", help=f"{_SAMPLES}; an unfinished one is continued")
     _add_selection(run)
     known = ", ".join((*problems.GROUPS, *problems.OPERATIONS))
     run.add_argument("--ops", type=_list, default=["spmv"], help=f"of {known} (default: spmv)")
     dtypes = ", ".join(problems.DTYPES)
     run.add_argument("--dtypes", type=_list, default=["float64"], help=f"of matrices: of {dtypes} (default: float64)")
-    run.add_argument("--peers", type=_list, help=f"of {', '.join(peers.NAMES)}; '' for none (default: all found)")
     run.add_argument(
         "--variants",
         type=_list,
@@ -86,12 +87,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--methods", type=_list, help=f"of our SpTRANS and SpGEMM: of {', '.join(_methods())} (default: see README.md)"
     )
-    run.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
     run.add_argument("--rounds", type=int, default=9, help="samples of each contestant on each matrix (default: 9)")
     run.add_argument("--budget", type=float, metavar="SECONDS", help=_BUDGET)
-    run.add_argument("--commit", metavar="REVISION", help="what is measured, where the tree has no repository")
-    run.add_argument("--fresh", action="store_true", help="start the results file anew")
     run.add_argument("--skip-first-product", action="store_true", help="do not time new processes")
+
+    whole = commands.add_parser("wall", help="measure main operations on all kinds of matrices, in pieces that continue a file")
+    whole.set_defaults(
+        command=_wall, variants=[ours.spmv.PLAIN], methods=[ours.spgemm.PLAIN], samples=None, skip_first_product=True
+    )
+    _add_output(whole)
+    _add_selection(whole)
+    whole.add_argument("--rounds", type=int, default=7, help="samples of each contestant on each matrix (default: 7)")
+    whole.add_argument(
+        "--budget", type=float, metavar="SECONDS", help="of this piece: what might not end in it is left for later"
+    )
 
     between = commands.add_parser("compare", help="tell what became slower or faster from one commit to another")
     between.set_defaults(command=_compare)
@@ -131,6 +140,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, required=True, help="the results file, a summary; an unfinished one is continued")
+    parser.add_argument("--fresh", action="store_true", help="start the results file anew")
+    parser.add_argument(
+        "--peers",
+        type=_list,
+        help=f"of {', '.join(peers.NAMES)}; '' for none (default: all found; of the wall: those of the device)",
+    )
+    parser.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
+    parser.add_argument("--commit", metavar="REVISION", help="what is measured, where the tree has no repository")
+
+
 def _add_selection(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--suite", choices=gallery.SUITES)
     parser.add_argument("--matrices", nargs="+", default=[], metavar="NAME_OR_FILE", help="names, files, or folders of files")
@@ -158,16 +179,57 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     if unknown := [method for method in options.methods or () if method not in _methods()]:
         raise ValueError(f"--methods: got {', '.join(unknown)}, needs some of {', '.join(_methods())}")
     device = opencl.choose(options.device)
+    tasks = _tasks(options, operations, cpu=opencl.is_cpu(device))
+    return _measure(options, console, device, tasks)
+
+
+def _wall(options: argparse.Namespace, console: Console) -> int:
+    start = time.monotonic()
+    device = opencl.choose(options.device)
+    cpu = opencl.is_cpu(device)
+    if not options.matrices:
+        options.suite = options.suite or "wall"
+    if options.peers is None:
+        options.peers = wall.CPU_PEERS if cpu else wall.GPU_PEERS
+    tasks = wall.tasks(_select(options, cpu=cpu))
+    status = _measure(options, console, device, tasks, in_pieces=True, takes_part=wall.takes_part, start=start)
+    if options.out.exists():
+        console.print(wall.means_sheet(results.read(options.out)).as_rich())
+    return status
+
+
+def _measure(
+    options: argparse.Namespace,
+    console: Console,
+    device: cl.Device,
+    tasks: list[Task],
+    *,
+    in_pieces: bool = False,
+    takes_part: Callable[[str], bool] = lambda _: True,
+    start: float | None = None,
+) -> int:
+    """Measure tasks into the files of the options, and return the exit status.
+
+    Parameters
+    ----------
+    in_pieces
+        As `runner.run` takes it.
+    takes_part
+        Whether a contestant is let in, by its name.
+    start
+        When the budget began, by the clock of `time.monotonic`; None if it begins with the first problem.
+    """
     # Named, and so kept: quirk 9.
     context = cl.Context([device])
     queue = cl.CommandQueue(context)
     cpu = opencl.is_cpu(device)
-    tasks = _tasks(options, operations, cpu=cpu)
+    operations = list(dict.fromkeys(operation for _, operation, _ in tasks))
     document, result = _new_document(options, device)
 
     def contestants(operation: str) -> list[Contestant]:
         of_peers = [contestant for name in result for contestant in peers.load(name).contestants(operation, queue)]
-        return ours.contestants(operation, queue, variants=options.variants, methods=options.methods) + of_peers
+        own = ours.contestants(operation, queue, variants=options.variants, methods=options.methods)
+        return [contestant for contestant in own + of_peers if takes_part(contestant.name)]
 
     for operation in operations:
         # Names what it does not know before anything is measured.
@@ -190,14 +252,18 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     for name, reason in document["unavailable"].items():
         console.print(f"without {name}: {reason}")
     console.print(f"{device.name.strip()}, copy {bandwidth / 1e9:.1f} GB/s, {len(tasks)} problems")
+    budget = options.budget
+    if start is not None and budget is not None:
+        budget -= time.monotonic() - start
     failures = runner.run(
         outputs,
         tasks=tasks,
         contestants=contestants,
         bandwidth=bandwidth,
-        resident_copy=(lambda size: opencl.copy_of_size(queue, size)) if cpu else None,
+        resident_copy=(lambda size: opencl.copy_of_size(queue, size)) if cpu and not in_pieces else None,
         rounds=options.rounds,
-        budget=options.budget,
+        budget=budget,
+        in_pieces=in_pieces,
         console=console,
     )
     return 1 if failures else 0

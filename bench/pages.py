@@ -6,13 +6,13 @@ A table stands between two comments, and is made anew from the file that the fir
     <!-- end of bench -->
 
 After the kind of table come operation, dtype and way of timing (``back_to_back`` if left out), as `report.sheet` takes them;
-``run`` alone tells what ran where, ``primitives`` alone lists all of them, ``first`` alone is the table of
-`bench.first_product`. Of a file that is not there yet, there is no table.
+``run`` alone tells what ran where, ``primitives`` alone lists all of them, ``wall`` alone is the table of `bench.wall`,
+``first`` alone is the table of `bench.first_product`. Of a file that is not there yet, there is no table.
 Of a folder of results files, ``glance`` is the table of `bench.glance`, ``history`` says what each file holds, and the names in
 `bench.papers.SHEETS` are tables of papers beside ours.
 
 A figure within a line stands between comments of its own: a contestant's time / ours, the ``mean`` (geometric), ``least``,
-``greatest`` or ``count`` over the matrices::
+``greatest`` or ``count`` over the matrices, or ``all`` four of them in cells of a row::
 
     <!-- figure ../bench/results/h200-spgemm.json spgemm float64 cusparse/spgemm mean -->3.76<!-- -->
 """
@@ -23,7 +23,7 @@ import json
 import re
 from pathlib import Path
 
-from bench import first_product, glance, papers, report, results
+from bench import first_product, glance, papers, report, results, wall
 from bench.times import geometric_mean
 from clsparse_py._ground.files import write_text
 
@@ -54,8 +54,9 @@ def filled(page: Path) -> str:
     def figure(result: re.Match[str]) -> str:
         begin, file, operation, dtype, contestant, statistic, way, end = result.groups()
         ratios = glance.ratios(results.read(page.parent / file), operation, dtype, contestant, way or "back_to_back")
-        number = _STATISTICS[statistic](ratios)
-        return f"{begin}{number if statistic == 'count' else f'{number:.2f}'}{end}"
+        names = _STATISTICS if statistic == "all" else (statistic,)
+        numbers = ((name, _STATISTICS[name](ratios)) for name in names)
+        return begin + " | ".join(str(number) if name == "count" else f"{number:.2f}" for name, number in numbers) + end
 
     return _FIGURE.sub(figure, _TABLE.sub(table, page.read_text()))
 
@@ -67,7 +68,7 @@ def _sheet(path: Path, kind: str, of: list[str]) -> report.Sheet:
     if kind == "first":
         return first_product.sheet(json.loads(path.read_text()))
     document = results.read(path)
-    whole = {"run": report.run_sheet, "primitives": report.primitives_sheet}
+    whole = {"run": report.run_sheet, "primitives": report.primitives_sheet, "wall": wall.sheet}
     return whole[kind](document) if kind in whole else report.sheet(document, kind, *of)
 
 

@@ -16,7 +16,7 @@ from bench.contestants import Contestant, DeclinedError, Prepared, calls_a_sampl
 from bench.opencl import Copy
 from bench.problems import Problem, Task
 from bench.results import Document
-from bench.times import Budget, rounds_until
+from bench.times import Budget, Piece, rounds_until
 
 # A function that copies as many bytes as an operation moves, where a device's caches may hold them; None if they never matter.
 ResidentCopy = Callable[[int], Copy]
@@ -36,6 +36,7 @@ def run(
     resident_copy: ResidentCopy | None,
     rounds: int,
     budget: float | None,
+    in_pieces: bool = False,
     console: Console,
 ) -> int:
     """Measure what is not yet measured and return how many contestants failed.
@@ -56,19 +57,24 @@ def run(
         How many samples each contestant gives of each problem.
     budget
         Seconds for all problems, see `bench.times.Budget`.
+    in_pieces
+        Leave problems for a later run once the budget might not hold them, see `bench.times.Piece`.
     """
     first = outputs[0]
     pending = [task for task in tasks if not _is_done(first.document, task, contestants(task[1]))]
     if len(pending) < len(tasks):
         console.print(f"{len(tasks) - len(pending)} of {len(tasks)} are in {first.path} already")
     failures = 0
-    time = Budget(budget, len(pending))
+    time = Piece(budget) if in_pieces else Budget(budget, len(pending))
     with progress_bar(console) as progress:
         bar = progress.add_task("", total=len(pending))
-        for name, operation, dtype in pending:
+        for number, (name, operation, dtype) in enumerate(pending):
+            if not time.holds(operation):
+                console.print(f"{len(pending) - number} of {len(tasks)} are left for the next run")
+                break
             progress.update(bar, description=f"{gallery.title(name)} {operation} {dtype}")
-            (deadline,) = time.deadlines()
             task = problems.make(name, operation, dtype)
+            (deadline,) = time.deadlines()
             entry = _entry(task, bandwidth)
             if resident_copy is not None:
                 entry["resident_copy"] = resident_copy(task.minimal_bytes).as_json()

@@ -73,12 +73,50 @@ class Budget:
         self._end = math.inf if seconds is None else time.monotonic() + seconds
         self._left = problems
 
+    def holds(self, _operation: str) -> bool:
+        """Return True: every problem is begun."""
+        return True
+
     def deadlines(self, parts: int = 1) -> list[float]:
         """Return when the parts of the next problem shall end, by the clock of `time.monotonic`."""
         now = time.monotonic()
         share = (self._end - now) / self._left
         self._left -= 1
         return [now + share * (part + 1) / parts for part in range(parts)]
+
+
+# Most seconds of the rounds of a problem that is measured in a piece.
+PIECE_ROUNDS = 2.5
+# The longest problem of an operation so far, times this, is what the next one may take.
+_GROWTH = 1.5
+
+
+class Piece:
+    """Time for as many problems as surely end within it; each has `PIECE_ROUNDS` for its rounds.
+
+    Parameters
+    ----------
+    seconds
+        Of the piece; None for no limit.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._end = math.inf if seconds is None else time.monotonic() + seconds
+        self._begun: tuple[str, float] | None = None
+        self._longest: dict[str, float] = {}
+
+    def holds(self, operation: str) -> bool:
+        """Return whether a problem of an operation, begun now, will end in time; the problem before it has ended."""
+        now = time.monotonic()
+        if self._begun is not None:
+            before, start = self._begun
+            self._longest[before] = max(self._longest.get(before, 0.0), now - start)
+        self._begun = operation, now
+        return now + _GROWTH * self._longest.get(operation, 0.0) <= self._end
+
+    def deadlines(self) -> list[float]:
+        """Return when the rounds of a problem that is ready shall end, by the clock of `time.monotonic`."""
+        return [time.monotonic() + PIECE_ROUNDS]
 
 
 def rounds_until(deadline: float, rounds: int) -> Iterator[int]:

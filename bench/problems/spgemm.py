@@ -17,6 +17,8 @@ from clsparse_py._ground.rounding import rounding_bound
 
 # The products of algebraic multigrid, by what their inputs are called: with A = name, P = P(name).
 AMG = ("AP", "PTAP")
+# Values above this have products that are no zeros.
+_SMALLEST = 1e-150
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +141,15 @@ def of_operands(name: str, operation: str, left: sp.csr_array, right: sp.csr_arr
     float64.
     """
     wide = [matrix.astype(np.float64) for matrix in (left, right)]
-    patterns = [sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape) for matrix in wide]
-    structure = _sort_rows(patterns[0] @ patterns[1])
-    magnitude, exact = (
-        _extend_to_structure(_sort_rows(a @ b), structure.indptr, structure.indices)
-        for a, b in ([abs(matrix) for matrix in wide], wide)
-    )
+    sizes = [abs(matrix) for matrix in wide]
+    if all(matrix.data.min(initial=1.0) > _SMALLEST for matrix in sizes):
+        # No product of them underflows: SciPy leaves out no entry.
+        structure = magnitude = _sort_rows(sizes[0] @ sizes[1])
+    else:
+        patterns = [sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape) for matrix in wide]
+        structure = _sort_rows(patterns[0] @ patterns[1])
+        magnitude = _extend_to_structure(_sort_rows(sizes[0] @ sizes[1]), structure.indptr, structure.indices)
+    exact = _extend_to_structure(_sort_rows(wide[0] @ wide[1]), structure.indptr, structure.indices)
     n_terms = np.repeat(np.diff(left.indptr), np.diff(structure.indptr))
     products = int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
     index = np.int32 if max(*structure.shape, structure.nnz) < 2**31 else np.int64
