@@ -1,17 +1,16 @@
-"""Speed at a glance: a table of all peers, and a picture of ten of its rows, from files in ``bench/results/``.
+"""Speed at a glance: a table of all peers, and a picture of some of its rows and of a wall's means, from ``bench/results/``.
 
 ``python -m bench.glance`` draws the picture anew; ``python -m bench pages docs/benchmarks.md`` writes the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from bench import machine, results
+from bench import machine, results, wall
 from bench.report import Sheet
 from bench.times import geometric_mean, ours_of, times_of
 from clsparse_py._ground.records import dataclass
@@ -19,6 +18,8 @@ from clsparse_py._tuner.plots import set_plain_ticks
 
 RESULTS = machine.ROOT / "bench" / "results"
 PICTURE = machine.ROOT / "docs" / "figures" / "speed.svg"
+#: The wall that is pictured, once it is there.
+WALL = "h200-wall.json"
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,36 @@ class Line:
 
     def date(self, folder: Path = RESULTS) -> str:
         """Return the day of the measurement."""
-        return str(results.read(folder / self.file)["date"])[:10]
+        return _day(results.read(folder / self.file))
 
     def ratios(self, folder: Path = RESULTS) -> list[float]:
         """Return the peer's time / ours of each matrix, calls back to back, double precision."""
         return ratios(results.read(folder / self.file), self.operation, "float64", self.contestant)
+
+
+@dataclass(frozen=True)
+class OfWall:
+    """A column of the wall, as a line of the picture."""
+
+    column: wall.Column
+    peer: str = "fastest of cuSPARSE, CuPy"
+
+    @property
+    def what(self) -> str:
+        """The operation and the device."""
+        return f"{self.column.title}, H200"
+
+    def date(self, folder: Path = RESULTS) -> str:
+        """Return the day on which the wall was begun."""
+        return _day(results.read(folder / WALL))
+
+    def ratios(self, folder: Path = RESULTS) -> list[float]:
+        """Return the best peer's time / ours of each matrix."""
+        return self.column.ratios(results.read(folder / WALL))
+
+
+def _day(document: results.Document) -> str:
+    return str(document["date"])[:10]
 
 
 LINES = (
@@ -70,8 +96,6 @@ LINES = (
     Line("SciPy", "A + B, AMD's CPU", "cpu-intel-entries.json", "add", "scipy"),
     Line("SciPy", "A[rows], AMD's CPU", "cpu-intel-entries.json", "rows", "scipy"),
 )
-# Lines of the picture: main operations beside every peer, both lines whose mean is below 1 among them.
-PICTURED = tuple(line for line in LINES if line.is_pictured)
 # Okabe and Ito's colours; markers tell peers apart too.
 _LOOKS = {
     "cuSPARSE": ("#0072B2", "o"),
@@ -80,6 +104,7 @@ _LOOKS = {
     "PyAMG": ("#CC79A7", "v"),
     "AMGCL": ("#56B4E9", "P"),
     "SciPy": ("#E69F00", "^"),
+    OfWall.peer: ("#F0E442", "*"),
 }
 
 
@@ -110,16 +135,34 @@ def sheet(folder: Path = RESULTS) -> Sheet:
     return Sheet("Speed at a glance", header, tuple(rows))
 
 
+def pictured(folder: Path = RESULTS) -> list[Line | OfWall]:
+    """Return the lines of the picture: columns of the wall in double precision, and lines of `LINES` that it has none for."""
+    lines = [line for line in LINES if line.is_pictured]
+    if not (folder / WALL).exists():
+        return [*lines]
+    document = results.read(folder / WALL)
+    columns = [column for column in wall.COLUMNS if column.dtype == "float64" and column.ratios(document)]
+    device, operations = _device(document), {column.operation for column in columns}
+    others = [line for line in lines if line.operation not in operations or _device(results.read(folder / line.file)) != device]
+    return [*map(OfWall, columns), *others]
+
+
+def _device(document: results.Document) -> str:
+    return str(document["machine"]["device"]["name"])
+
+
 def description(folder: Path = RESULTS) -> str:
     """Return what the picture says, in words: it is kept in the picture's file."""
-    parts = (f"{line.peer}, {line.what}, {line.date(folder)}: {geometric_mean(line.ratios(folder)):.2f}" for line in PICTURED)
+    lines = pictured(folder)
+    parts = (f"{line.peer}, {line.what}, {line.date(folder)}: {geometric_mean(line.ratios(folder)):.2f}" for line in lines)
     return f"Time of the other / time of clsparse_py, above 1 clsparse_py is faster. {'; '.join(parts)}"
 
 
-def picture(lines: Sequence[Line] = PICTURED) -> Figure:
+def picture(folder: Path = RESULTS) -> Figure:
     """Draw the geometric mean of each line, and the span from its least to its greatest ratio."""
+    lines = pictured(folder)
     figure = Figure(figsize=(8, 1.0 + 0.3 * len(lines)), layout="constrained")
-    spans = [line.ratios() for line in lines]
+    spans = [line.ratios(folder) for line in lines]
     axes = figure.subplots()
     names = []
     place = 0.0
@@ -130,7 +173,7 @@ def picture(lines: Sequence[Line] = PICTURED) -> Figure:
         axes.plot([min(result), max(result)], [place, place], color=colour, linewidth=1.2, alpha=0.7)
         axes.plot([mean], [place], marker=marker, color=colour, markersize=8, markeredgecolor="black", linestyle="none")
         axes.annotate(f"{mean:.2f}", (1.01, place), xycoords=("axes fraction", "data"), va="center", size=9)
-        names.append((place, f"{line.peer}:  {line.what}, {line.date()}"))
+        names.append((place, f"{line.peer}:  {line.what}, {line.date(folder)}"))
     axes.set_yticks([place for place, _ in names], [name for _, name in names], size=9)
     axes.set_ylim(place + 0.8, 0.2)
     axes.set_xscale("log")

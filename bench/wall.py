@@ -19,7 +19,7 @@ from clsparse_py._ground.records import dataclass
 CPU_PEERS = ["scipy", "mkl", "numba", "graphblas"]
 GPU_PEERS = ["cusparse", "cupy"]
 # Matrices whose product with 64 columns, or references of it, take too much of the host's memory and time.
-_TOO_LARGE_FOR_COLUMNS = frozenset({"road", "fd2d5_2048", "fd3d7_160"})
+_TOO_LARGE_FOR_COLUMNS = frozenset({"fe2d9_1024", "road", "fd2d5_2048", "fd3d7_160"})
 # Matrices whose squares take SciPy minutes.
 _TOO_LARGE_FOR_SQUARES = frozenset({"rmat16", "rmat18", "fd2d5_2048", "fd3d7_160"})
 # End of the names of peers that analyse a triangle at each call.

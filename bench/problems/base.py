@@ -14,6 +14,8 @@ from clsparse_py._ground.rounding import max_share
 Array = npt.NDArray[Any]
 # The result of a contestant: one array or several, in the order of the problem's reference.
 Result = tuple[Array, ...]
+# Elements of a result that are compared at a time: they stay in the processor's cache.
+_PART = 1 << 16
 
 
 class WrongResultError(Exception):
@@ -111,13 +113,17 @@ def largest_error(result: Array, expected: Array, bound: Array, what: str) -> fl
     WrongResultError
         If one is off by more than its bound.
     """
-    # A result of nothing but zeros has a bound of zero; NaN compares false with everything, hence "not <=".
-    distance = np.abs(result - expected)
-    wrong = np.flatnonzero(~(distance <= bound))
-    if wrong.size:
-        first = int(wrong[0])
+    share, wrong = 0.0, []
+    for start in range(0, result.size, _PART):
+        part = slice(start, start + _PART)
+        parts = result[part], expected[part], bound[part]
+        # A result of nothing but zeros has a bound of zero; NaN compares false with everything, hence "not <=".
+        wrong.append(start + np.flatnonzero(~(np.abs(parts[0] - parts[1]) <= parts[2])))
+        share = max(share, max_share(*parts))
+    if n_wrong := sum(places.size for places in wrong):
+        first = next(int(places[0]) for places in wrong if places.size)
         raise WrongResultError(
-            f"{wrong.size} of {distance.size} {what}s are off; {what} {first} is {result[first]!r}, needs {expected[first]!r} "
+            f"{n_wrong} of {result.size} {what}s are off; {what} {first} is {result[first]!r}, needs {expected[first]!r} "
             f"within {bound[first]:.3g}"
         )
-    return max_share(result, expected, bound)
+    return share

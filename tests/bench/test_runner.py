@@ -45,6 +45,7 @@ def run(
     rounds: int = 2,
     budget: float | None = None,
     samples: Sequence[results.Output] = (),
+    in_pieces: bool = False,
 ) -> int:
     return runner.run(
         [results.Output(path, document), *samples],
@@ -54,6 +55,7 @@ def run(
         resident_copy=None,
         rounds=rounds,
         budget=budget,
+        in_pieces=in_pieces,
         console=CONSOLE,
     )
 
