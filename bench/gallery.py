@@ -174,26 +174,10 @@ _TRIANGULAR = [
 ]
 # Matrices of the wall: each kind among the first, those that take longest last.
 _WALL = [
-    "fd2d5_1024",
-    "cantilever",
-    "rmat14",
-    "webbase",
-    "fe3d27_60",
-    "qcd8",
-    "epidemiology",
-    "economics",
-    "long_rows_40",
-    "fd3d7_101",
-    "rmat16",
-    "fe2d9_1024",
-    "rmat18",
-    "road",
-    "protein",
-    "accelerator",
-    "uniform16_200k",
-    "fd2d5_2048",
+    "fd2d5_1024", "cantilever", "rmat14", "webbase", "fe3d27_60", "qcd8", "epidemiology", "economics", "long_rows_40",
+    "fd3d7_101", "rmat16", "fe2d9_1024", "rmat18", "road", "protein", "accelerator", "uniform16_200k", "fd2d5_2048",
     "fd3d7_160",
-]
+]  # fmt: skip
 # Symmetric positive definite matrices for multigrid: PyAMG takes seconds for each.
 _MULTIGRID = ["fd2d5_256", "fd3d7_40", "fd2d5_1024", "fe2d9_1024", "fd3d7_101", "fe3d27_60"]
 _MULTIGRID_GPU = ["fd2d5_2048", "fd3d7_160"]

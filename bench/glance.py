@@ -24,7 +24,7 @@ WALL = "h200-wall.json"
 
 @dataclass(frozen=True)
 class Line:
-    """An operation on a device beside a peer: where its figures are, and how it is called."""
+    """An operation on a device beside a peer: where its figures are, and how it is called; or a column of a wall."""
 
     peer: str
     what: str
@@ -32,39 +32,18 @@ class Line:
     operation: str
     contestant: str
     is_pictured: bool = False
+    column: wall.Column | None = None
 
     def date(self, folder: Path = RESULTS) -> str:
         """Return the day of the measurement."""
-        return _day(results.read(folder / self.file))
+        return str(results.read(folder / self.file)["date"])[:10]
 
     def ratios(self, folder: Path = RESULTS) -> list[float]:
         """Return the peer's time / ours of each matrix, calls back to back, double precision."""
-        return ratios(results.read(folder / self.file), self.operation, "float64", self.contestant)
-
-
-@dataclass(frozen=True)
-class OfWall:
-    """A column of the wall, as a line of the picture."""
-
-    column: wall.Column
-    peer: str = "fastest of cuSPARSE, CuPy"
-
-    @property
-    def what(self) -> str:
-        """The operation and the device."""
-        return f"{self.column.title}, H200"
-
-    def date(self, folder: Path = RESULTS) -> str:
-        """Return the day on which the wall was begun."""
-        return _day(results.read(folder / WALL))
-
-    def ratios(self, folder: Path = RESULTS) -> list[float]:
-        """Return the best peer's time / ours of each matrix."""
-        return self.column.ratios(results.read(folder / WALL))
-
-
-def _day(document: results.Document) -> str:
-    return str(document["date"])[:10]
+        document = results.read(folder / self.file)
+        if self.column is not None:
+            return self.column.ratios(document)
+        return ratios(document, self.operation, "float64", self.contestant)
 
 
 LINES = (
@@ -96,7 +75,9 @@ LINES = (
     Line("SciPy", "A + B, AMD's CPU", "cpu-intel-entries.json", "add", "scipy"),
     Line("SciPy", "A[rows], AMD's CPU", "cpu-intel-entries.json", "rows", "scipy"),
 )
-# Okabe and Ito's colours; markers tell peers apart too.
+# Peers of a column of the wall.
+_BEST = "fastest of cuSPARSE, CuPy"
+# Okabe and Ito's colours, and black; markers tell peers apart too.
 _LOOKS = {
     "cuSPARSE": ("#0072B2", "o"),
     "CuPy": ("#009E73", "s"),
@@ -104,7 +85,7 @@ _LOOKS = {
     "PyAMG": ("#CC79A7", "v"),
     "AMGCL": ("#56B4E9", "P"),
     "SciPy": ("#E69F00", "^"),
-    OfWall.peer: ("#F0E442", "*"),
+    _BEST: ("#000000", "*"),
 }
 
 
@@ -135,16 +116,16 @@ def sheet(folder: Path = RESULTS) -> Sheet:
     return Sheet("Speed at a glance", header, tuple(rows))
 
 
-def pictured(folder: Path = RESULTS) -> list[Line | OfWall]:
+def pictured(folder: Path = RESULTS) -> list[Line]:
     """Return the lines of the picture: columns of the wall in double precision, and lines of `LINES` that it has none for."""
     lines = [line for line in LINES if line.is_pictured]
     if not (folder / WALL).exists():
-        return [*lines]
+        return lines
     document = results.read(folder / WALL)
     columns = [column for column in wall.COLUMNS if column.dtype == "float64" and column.ratios(document)]
     device, operations = _device(document), {column.operation for column in columns}
     others = [line for line in lines if line.operation not in operations or _device(results.read(folder / line.file)) != device]
-    return [*map(OfWall, columns), *others]
+    return [*(Line(_BEST, f"{it.title}, H200", WALL, it.operation, "", True, it) for it in columns), *others]
 
 
 def _device(document: results.Document) -> str:

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import collections
 import math
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 
 from bench import results
 from bench.report import Sheet
@@ -131,9 +131,8 @@ def sheet(document: Document) -> Sheet:
     for matrix in _matrices(document):
         cells = (column.cell(document, matrix) for column in COLUMNS)
         rows.append((matrix, *("" if cell is None else cell.text() for cell in cells)))
-    rows.append(("geometric mean", *_of_columns(document, _means)))
-    failed = _of_columns(document, partial(_failures, document))
-    if any(failed):
+    rows.append(("geometric mean", *(_means(column.cells(document)) for column in COLUMNS)))
+    if any(failed := [_failures(document, column) for column in COLUMNS]):
         rows.append(("no times", *failed))
     return Sheet("The wall", ("matrix", *(column.title for column in COLUMNS)), tuple(rows))
 
@@ -155,22 +154,17 @@ def _matrices(document: Document) -> list[str]:
     return list(dict.fromkeys(entry["input"] for entry in document["entries"]))
 
 
-def _of_columns(document: Document, text: Callable[[Column, list[Cell]], str]) -> list[str]:
-    return [text(column, column.cells(document)) for column in COLUMNS]
-
-
-def _means(_column: Column, cells: list[Cell]) -> str:
+def _means(cells: list[Cell]) -> str:
     if not cells:
         return ""
     ratio, multiple = (geometric_mean(getattr(cell, name) for cell in cells) for name in ("ratio", "multiple"))
     return f"**{ratio:.2f}**<br>{_short(multiple)}"
 
 
-def _failures(document: Document, column: Column, _cells: list[Cell]) -> str:
-    names = [
-        name for matrix in _matrices(document) if (cell := column.cell(document, matrix)) is not None for name in cell.failed
-    ]
-    return ", ".join(f"{_short_name(name)}: {names.count(name)}" for name in dict.fromkeys(names))
+def _failures(document: Document, column: Column) -> str:
+    cells = (column.cell(document, matrix) for matrix in _matrices(document))
+    names = collections.Counter(_short_name(name) for cell in cells if cell is not None for name in cell.failed)
+    return ", ".join(f"{name}: {count}" for name, count in names.items())
 
 
 def _short_name(name: str) -> str:
