@@ -22,7 +22,7 @@ __all__ = ["of_cubes", "of_grid", "of_matrix"]
 
 
 def of_matrix(S: scipy.sparse.csr_array, division: Division) -> list[Sent]:
-    """Return what each rank needs, by the matrix's pattern; columns are divided as rows."""
+    """Return what each rank needs, by the matrix's structure; columns are divided as rows."""
     results = []
     for rank in range(division.size):
         part = division.part(rank)

@@ -23,10 +23,10 @@ from clsparse_py._distributed.costs import Explanation, Sent
 from clsparse_py._distributed.division import Division, by_boundaries, by_entries, by_rows, join_shares
 from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.multigrid import Hierarchy, set_up
-from clsparse_py._distributed.patterns import Pattern
 from clsparse_py._distributed.products import combine_entries, multiply_matrices
 from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history, spell
 from clsparse_py._distributed.split import Parts, join, split
+from clsparse_py._distributed.structures import DividedStructure
 from clsparse_py._distributed.systems import DividedProblem, by_blocks
 from clsparse_py._distributed.transposed import Transposed
 from clsparse_py._distributed.vectors import compute_norm_share, multiply, on_device, vector
@@ -208,15 +208,15 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         self.shape = rows.n, columns.n
         self._nnz: int | None = None
         self._border: Border | None = None
-        self._pattern: Pattern | None = None
+        self._structure: DividedStructure | None = None
 
     @property
-    def pattern(self) -> Pattern:
+    def structure(self) -> DividedStructure:
         """The structure of this rank's parts, which keeps products; matrices that differ in values alone share the structure."""
-        pattern = self._pattern
-        if pattern is None or pattern.local is not self.local.structure or pattern.remote is not self.remote.structure:
-            pattern = self._pattern = Pattern(self)
-        return pattern
+        structure = self._structure
+        if structure is None or structure.local is not self.local.structure or structure.remote is not self.remote.structure:
+            structure = self._structure = DividedStructure(self)
+        return structure
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -399,7 +399,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         if matrix.remote.structure is self.remote.structure:
             matrix._border = self._border
             if matrix.local.structure is self.local.structure:
-                matrix._pattern = self.pattern
+                matrix._structure = self.structure
         return matrix
 
     def _map_values(self, step: str, apply: Callable[[device_array], Any]) -> Self:

@@ -135,7 +135,7 @@ def by_graph(S: Any, size: int) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Di
     Parameters
     ----------
     S : scipy.sparse array or clsparse_py array
-        Square and whole, on the rank that calls; its graph is the pattern of ``S + S.T``.
+        Square and whole, on the rank that calls; its graph is the structure of ``S + S.T``.
     size : int
         Ranks.
 
@@ -180,14 +180,14 @@ def by_graph(S: Any, size: int) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Di
         raise ValueError(f"S: must be square, has shape {S.shape}")
     if size < 1:
         raise ValueError(f"size: must be at least 1, is {size}")
-    pattern = scipy.sparse.csr_array(S, dtype=np.bool_)
-    weights = np.maximum(np.diff(pattern.indptr), 1)
-    pattern = pattern + pattern.T
-    pattern.setdiag(False)
-    pattern.eliminate_zeros()
-    parts = np.zeros(pattern.shape[0], np.int64)
+    graph = scipy.sparse.csr_array(S, dtype=np.bool_)
+    weights = np.maximum(np.diff(graph.indptr), 1)
+    graph = graph + graph.T
+    graph.setdiag(False)
+    graph.eliminate_zeros()
+    parts = np.zeros(graph.shape[0], np.int64)
     if size > 1 and parts.size:
-        partition = pymetis.part_graph(size, pymetis.CSRAdjacency(pattern.indptr, pattern.indices), vweights=weights)
+        partition = pymetis.part_graph(size, pymetis.CSRAdjacency(graph.indptr, graph.indices), vweights=weights)
         parts[:] = partition.vertex_part
     order = np.argsort(parts, kind="stable")
     return order, Division(np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=size))]))

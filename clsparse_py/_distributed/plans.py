@@ -13,9 +13,9 @@ from clsparse_py._distributed.border import copy_positions
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.halo import Halo
-from clsparse_py._distributed.patterns import Product, gather_values, number_entries
 from clsparse_py._distributed.products import require_fitting
 from clsparse_py._distributed.shared import Distributed, describe
+from clsparse_py._distributed.structures import Product, gather_values, number_entries
 from clsparse_py._ground.records import SetOnce
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations import spgemm as _spgemm
@@ -140,11 +140,11 @@ class TransposePlan:
         numbered, division = _number_entries(A)
         transposed = numbered.T.tocsr()
         self._values_in_order = _Rearranged(A.comm, A.queue, division, transposed.local.data, transposed.remote.data)
-        self._pattern = _replace_values(transposed, self._values_in_order(A))
+        self._transposed = _replace_values(transposed, self._values_in_order(A))
 
     def __call__(self, A: csr_array) -> csr_array:
         """Return the transposed of a matrix of the planned structure, which is not checked."""
-        return _replace_values(self._pattern, self._values_in_order(A))
+        return _replace_values(self._transposed, self._values_in_order(A))
 
 
 def _replace_values(A: csr_array, values: list[Any]) -> csr_array:

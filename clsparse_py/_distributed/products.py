@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clsparse_py._distributed.patterns import Product, renumber, without_unused
 from clsparse_py._distributed.shared import describe, extend_history
+from clsparse_py._distributed.structures import Product, renumber, without_unused
 
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
@@ -41,13 +41,13 @@ def multiply_matrices(A: csr_array, B: csr_array) -> csr_array:
     """
     with A.comm.together():
         require_fitting(A, B)
-        product = A.pattern.products.get(B.pattern)
+        product = A.structure.products.get(B.structure)
         is_kept = A.comm.stacked(np.array(product is not None), f"product({describe(A, B)})")
         # A rank whose matrices have another history may have kept no product: all ranks then begin anew.
         if product is None or not is_kept.all():
             product = Product(A, B)
         C = product.multiply(A, B, lambda _, left, right: operator.matmul(left, right))
-        A.pattern.products[B.pattern] = product
+        A.structure.products[B.structure] = product
         return C
 
 

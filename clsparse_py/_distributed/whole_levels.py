@@ -20,7 +20,7 @@ from clsparse_py._distributed.border import Border
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.halo import Halo
-from clsparse_py._distributed.patterns import Joined, check, number_parts, renumber
+from clsparse_py._distributed.structures import Joined, check, number_parts, renumber
 from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.elementwise.values import map_values
 from clsparse_py._run.transfer import copy_to_device, copy_to_host

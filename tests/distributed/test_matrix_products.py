@@ -152,18 +152,18 @@ def test_later_products_send_values_alone(queue: cl.CommandQueue) -> None:
             same((2 * a) @ (factor * b), (2 * A) @ (factor * B))
             sent = sum(comm.sent.messages for comm in team.ranks), sum(comm.sent.bytes for comm in team.ranks)
             assert np.subtract(sent, before).tolist() == [messages, entries * np.dtype(type(factor)).itemsize]
-        kept = [next(iter(part.pattern.products.values())) for part in a.parts]
+        kept = [next(iter(part.structure.products.values())) for part in a.parts]
         same(a @ b, A @ B)
-        assert [next(iter(part.pattern.products.values())) for part in a.parts] == kept
+        assert [next(iter(part.structure.products.values())) for part in a.parts] == kept
         # A rank that has no kept product, as its matrix is another, makes the others begin anew.
-        a.parts[1]._pattern = None
+        a.parts[1]._structure = None
         same(a @ b, A @ B)
         same(a @ b, A @ B)
-        patterns = [weakref.ref(part.pattern) for part in b.parts]
+        structures = [weakref.ref(part.structure) for part in b.parts]
         del b
         gc.collect()
-        assert [pattern() for pattern in patterns] == [None] * 3
-        assert not any(len(part.pattern.products) for part in a.parts)
+        assert [structure() for structure in structures] == [None] * 3
+        assert not any(len(part.structure.products) for part in a.parts)
 
 
 @pytest.mark.any_platform

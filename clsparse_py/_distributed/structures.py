@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
 
 __all__ = [
+    "DividedStructure",
     "Joined",
-    "Pattern",
     "Product",
     "check",
     "gather_values",
@@ -44,7 +44,7 @@ __all__ = [
 Multiply = Callable[[str, device_array, device_array], device_array]
 
 
-class Pattern:
+class DividedStructure:
     """The structure of a rank's part of a matrix, which keeps the products that were made of it. All ranks share it alike.
 
     Attributes
@@ -52,12 +52,12 @@ class Pattern:
     local, remote : Structure
         Of the parts of the matrix.
     products : weakref.WeakKeyDictionary
-        The `Product` of this matrix by the pattern of the other operand.
+        The `Product` of this matrix by the structure of the other operand.
     """
 
     def __init__(self, A: csr_array) -> None:
         self.local, self.remote = A.local.structure, A.remote.structure
-        self.products: weakref.WeakKeyDictionary[Pattern, Product] = weakref.WeakKeyDictionary()
+        self.products: weakref.WeakKeyDictionary[DividedStructure, Product] = weakref.WeakKeyDictionary()
         self._joined: Joined | None = None
 
     def join(self, A: csr_array) -> Joined:
@@ -171,7 +171,7 @@ class Product:
         ``plan_on_device``: the first product calls it with what ``multiply_on_device`` takes for other ranks' columns later.
         """
         exchange = self._start_exchange(B)
-        left = A.pattern.join(A)(A.local.data, A.remote.data) if self._needs_rows else A.local
+        left = A.structure.join(A)(A.local.data, A.remote.data) if self._needs_rows else A.local
         received = B.local.data[:0] if exchange is None else exchange.finish()
         C = multiply_on_device("own", left, B.local if self._own is None else self._own(B.local.data, received))
         others = None if self._others is None else self._others(B.remote.data, received)
@@ -207,7 +207,7 @@ class Product:
         product = device_array((left.shape[0], 0), dtype=dtype, queue=self._queue) if others is None else left @ others
         if product.nnz:
             rows = np.flatnonzero(np.diff(copy_to_host(product.indptr, self._queue)))
-            numbered = A.pattern.join(A).numbered if self._needs_rows else _number(A.local, 0)
+            numbered = A.structure.join(A).numbered if self._needs_rows else _number(A.local, 0)
             self._border = Joined(check(numbered[rows]))
         return without_unused(product, self._names)
 
