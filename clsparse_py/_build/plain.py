@@ -24,7 +24,7 @@ from clsparse_py._ground.errors import BuildError
 if TYPE_CHECKING:
     from clsparse_py._device.device import Device
 
-__all__ = ["are_plain", "door", "plain_kernels", "plainly"]
+__all__ = ["are_plain", "door", "explain_plain", "plain_kernels", "plainly"]
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +69,12 @@ def plainly(device: Device) -> Device:
         sub_group_sizes=(),
         portability=replace(device.portability.at_most(1), load_once="plain", match="local"),
     )
+
+
+def explain_plain(*named: str) -> str:
+    """Return the reason for plain kernels, for explanations; they take the place of what was ``named``, unless that is "auto"."""
+    given = [name for name in named if name != "auto"]
+    return f"plain kernels, in place of {' and '.join(given)}" if given else "plain kernels"
 
 
 def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:

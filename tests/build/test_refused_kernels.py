@@ -26,7 +26,7 @@ from pyopencl import array as cl_array
 import clsparse_py
 from clsparse_py import BuildError
 from clsparse_py._build import plain, programs, refusals
-from clsparse_py._build.plain import plain_kernels
+from clsparse_py._build.plain import explain_plain, plain_kernels
 from clsparse_py._build.refusals import Refusal
 from clsparse_py._command import cli
 from clsparse_py._matrix.convert import Convert
@@ -361,7 +361,7 @@ def test_products_whose_kernels_are_refused_take_plain_ones(
     assert asked
     assert len(asked) == len(set(asked))
     if "compact" not in pattern:  # plans count the entries of rows
-        assert plan.explain().rule == "plain kernels"
+        assert plan.explain().rule == explain_plain(method)
         assert all("spgemm_dense_chunked" not in name for name in asked)
     assert sum(f"kernel {asked[0]} is refused" in record.message for record in caplog.records) == 1
 
@@ -435,7 +435,17 @@ def test_plain_kernels_or_scipy_make_products_where_others_are_refused(
             np.testing.assert_allclose(clsparse_py.spmv(A, x, plan=plan), host @ x, rtol=1e-4)
     assert asked
     with plain_kernels():
-        assert clsparse_py.spmv_plan(A, scheme=scheme, kernel=kernel).explain().rule == "plain kernels"
+        # What was named, and is not taken, is told.
+        ignored = explain_plain(*(name for name in (scheme, kernel or "auto") if name not in ("single", "serial")))
+        assert clsparse_py.spmv_plan(A, scheme=scheme, kernel=kernel).explain().rule == ignored
+        with pytest.raises(ValueError, match="scheme: "):
+            clsparse_py.spmv_plan(A, scheme="none")
+        for method, rule in (
+            ("auto", "plain kernels"),
+            ("binned", "plain kernels"),
+            ("gather", "plain kernels, in place of gather"),
+        ):
+            assert clsparse_py.transpose_plan(A, method=method).explain().rule == rule
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from clsparse_py._build.plain import explain_plain
 from clsparse_py._decisions.profiles import Profile, Ruling
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._operations.spgemm.bins import Bin, Bins
@@ -111,7 +112,7 @@ def decide(kind: Kind, features: Features, request: Request, budget: Budget) -> 
     if bins is not None:
         return Decision(bins, Reason(request.why))
     if device.is_plain:
-        return Decision(PLAIN, Reason("plain kernels"))
+        return Decision(PLAIN, Reason(explain_plain(request.method)))
     if request.method != "auto":
         reason = Reason("the method was named")
     elif strategy is not None:

@@ -9,6 +9,7 @@ from typing import Literal, cast, get_args
 import numpy as np
 from typing_extensions import override
 
+from clsparse_py._build.plain import explain_plain
 from clsparse_py._decisions import thresholds
 from clsparse_py._decisions.profiles import Profile, decide, rules
 from clsparse_py._decisions.thresholds import number
@@ -265,7 +266,10 @@ def choose(
     if named_kernel is not None and not isinstance(named_kernel, KernelChoice):
         raise TypeError(f"kernel: must be a name, a KernelChoice or None, is {type(named_kernel).__name__}")
     if device.is_plain:
-        return Decision(Scheme("single"), ((default_choice("serial", device),),), "plain kernels")
+        named = str(scheme if isinstance(scheme, Scheme) or scheme == "auto" else Scheme.parse(scheme))
+        choices = named, "auto" if named_kernel is None else named_kernel.name
+        why = explain_plain(*(choice for choice in choices if choice not in ("single", "serial")))
+        return Decision(Scheme("single"), ((default_choice("serial", device),),), why)
     if scheme == "auto" and named_kernel is not None:
         return Decision(Scheme("single"), ((named_kernel,),), "the kernel was named")
     numbers = features.numbers(device.compute_units, np.dtype(dtype).itemsize)

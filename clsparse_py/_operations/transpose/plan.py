@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._build.built import Built
-from clsparse_py._build.plain import door
+from clsparse_py._build.plain import door, explain_plain
 from clsparse_py._build.programs import note_asked
 from clsparse_py._decisions import profiles
 from clsparse_py._device.device import describe
@@ -134,7 +134,9 @@ def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tupl
     def explanation() -> Explanation:
         """Return which method of transposition was taken for the matrix, and why other methods were not."""
         rule = "the method was named"
-        if method == "auto":
+        if chain.device.is_plain:
+            rule = explain_plain("auto" if method == method_taken else method)
+        elif method == "auto":
             rule = f"{ruling.label}, by {ruling.why}{profiles.remark_older('transpose', (ruling.rules.profile,))}"
         whys = {**_WHY_NOT, **why_not, method_taken: why}
         return Explanation(tuple(Verdict(name, name == method_taken, whys[name]) for name in METHODS), launches, rule)

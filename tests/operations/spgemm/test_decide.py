@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from made_up_products import PLENTY, TYPES, device, kind_on, limits, square
 
-from clsparse_py._build.plain import plainly
+from clsparse_py._build.plain import explain_plain, plainly
 from clsparse_py._device.device import Portability
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
@@ -70,7 +70,7 @@ def test_plain_kernels_make_all_rows_whatever_is_asked_for(on: str) -> None:
     assert speculation_for(kind, GRID) is None
     for request in (Request(), Request("hash"), Request(strategy=parse("esc-local"))):
         result = decide(kind, GRID, request, PLENTY)
-        assert (result.bins, str(result.reason)) == (PLAIN, "plain kernels")
+        assert (result.bins, str(result.reason)) == (PLAIN, explain_plain(request.method))
         assert (result.is_auto, result.may_skip_counting, result.is_uneven) == (False, False, False)
     given = Bins((EMPTY, Bin("mine", Esc())))
     assert decide(kind, GRID, Request(bins=given), PLENTY).bins is given

@@ -69,7 +69,7 @@ def test_plans_and_new_values(queue: cl.CommandQueue, operands: Operands) -> Non
     assert_product(C, sp.csr_array(A * 2), B)
     plan(left.data, out=C)
     assert_product(C, A, B)
-    assert plan.explain().rule == "plain kernels"
+    assert plan.explain().rule == "plain kernels, in place of hash"
     assert spgemm_estimate(left, right, exact=True).nnz == plan.nnz
 
 
