@@ -1,4 +1,4 @@
-"""Permutation of values, addition of values at positions, numbering, and the base of the records of kernels that move values."""
+"""Permutations and their inverses, addition of values at positions, numbering, and the base of kernels that move values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from clsparse_py._precision.arithmetic import MOVED_TYPES, name_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, get_recording, run
 
-__all__ = ["PERMUTE", "Moving", "enqueue_add_at", "enqueue_number", "enqueue_permute", "enqueue_permute_two", "record_permute"]
+__all__ = [
+    "PERMUTE",
+    "Moving",
+    "enqueue_add_at",
+    "enqueue_invert",
+    "enqueue_number",
+    "enqueue_permute",
+    "enqueue_permute_two",
+    "record_permute",
+]
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,16 @@ NUMBER = declare_loop(
 )
 
 
+#: The kernel that inverts a permutation: ``out[permutation[k]] = k``.
+INVERT = declare_loop(
+    "primitives/invert",
+    "out[permutation[k]] = k; the inverse of a permutation.",
+    "const I *permutation, I *out",
+    "out[permutation[k]] = (I)k;",
+    counter="k",
+)
+
+
 #: The kernel that adds numbers to the entries of an array at different positions: ``out[positions[k]] += values[k]``.
 ADD_AT = declare_loop(
     "primitives/add_at",
@@ -117,6 +136,11 @@ def enqueue_number(chain: Chain, out: cl_array.Array, lowest: int = 0, work_grou
     run(chain, _enqueue_number, (out,), out.size, lowest, work_group)
 
 
+def enqueue_invert(chain: Chain, permutation: cl_array.Array, out: cl_array.Array, work_group: int | None = None) -> None:
+    """Enqueue ``out[permutation[k]] = k`` for all entries of a permutation, of out's dtype; both arrays begin their buffers."""
+    run(chain, _enqueue_invert, (permutation, out), out.size, work_group)
+
+
 def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
     """Return the recorded commands of ``out[k] = values[positions[k]]`` for ``n`` entries of arrays that begin their buffers."""
     return get_recording(chain, _enqueue_permute, (index, value_dtype, value_dtype), n, 0, None)
@@ -164,6 +188,11 @@ def _enqueue_permute_two(
 def _enqueue_number(chain: Chain, out: cl_array.Array, n: int, lowest: int, work_group: int | None) -> None:
     """Enqueue the numbering of an array's entries, ``out[k] = lowest + k``, in the form that `recording.run` takes."""
     enqueue_loop(chain, NUMBER, n, (name_of(out.dtype),), np.uint64(lowest), out, work_group=work_group)
+
+
+def _enqueue_invert(chain: Chain, permutation: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None) -> None:
+    """Enqueue the inversion of a permutation, ``out[permutation[k]] = k``, in the form that `recording.run` takes."""
+    enqueue_loop(chain, INVERT, n, (name_of(out.dtype),), permutation, out, work_group=work_group)
 
 
 def _enqueue_add_at(

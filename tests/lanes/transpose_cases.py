@@ -20,7 +20,7 @@ from clsparse_py._operations.transpose.bucket_chunks import Nearness, enqueue_bu
 from clsparse_py._operations.transpose.buckets import Shape, enqueue_buckets
 from clsparse_py._operations.transpose.kernels import AtOnce, Transposition
 from clsparse_py._operations.transpose.methods import METHODS, NotSymmetricError
-from clsparse_py._primitives.permute import enqueue_add_at, enqueue_number, enqueue_permute, enqueue_permute_two
+from clsparse_py._primitives.permute import enqueue_add_at, enqueue_invert, enqueue_number, enqueue_permute, enqueue_permute_two
 
 Array = np.ndarray[Any, Any]
 Case = partial[None]
@@ -150,7 +150,7 @@ def expect_refusal(index: type[Any], device_type: str) -> None:
 
 
 def permute(dtype: np.dtype[Any], index: type[Any], work_group: int, device_type: str) -> None:
-    """Permute values that begin inside their buffer, of one array and of two, number them, add them at places, and compare."""
+    """Permute values that begin inside their buffers, number them, invert the permutation, add at positions, and compare."""
     n, positions = 300, np.random.default_rng(3).permutation(300).astype(index)
     values = numbers(n + 5, dtype)
     of, source, out = to_device(positions), to_device(values)[5:], room(n, dtype)
@@ -161,11 +161,13 @@ def permute(dtype: np.dtype[Any], index: type[Any], work_group: int, device_type
     two = to_device(values[:100]), to_device(values[90:])[10:]
     chain = chain_on(device_type, of, *two, out)
     enqueue_permute_two(chain, of, *two, out, work_group)
-    numbered = room(n, np.dtype(index))
+    numbered, places = room(n, np.dtype(index)), room(n, np.dtype(index))
     enqueue_number(chain, numbered, 7, work_group)
-    chain.finish(out, numbered)
+    enqueue_invert(chain, of, places, work_group)
+    chain.finish(out, numbered, places)
     same(out.get(), values[positions])
     same(numbered.get(), np.arange(7, 7 + n).astype(index))
+    same(places.get(), np.argsort(positions).astype(index))
     added = to_device(numbers(n, dtype))
     wanted = added.get()
     wanted[positions[:200]] += values[5:205]

@@ -12,7 +12,7 @@ from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import work_group_of
 from clsparse_py._operations.preconditioning.kernels import Colour
 from clsparse_py._precision.arithmetic import name_of
-from clsparse_py._primitives.permute import enqueue_add_at, enqueue_number
+from clsparse_py._primitives.permute import enqueue_invert
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host
@@ -78,10 +78,7 @@ def colour_rows(structure: Structure) -> Colouring:
         rows, places = (allocate(queue, purpose, n, index) for purpose in ("rows by colour", "places of rows"))
         pointers = chain.scratch(count + 1, index)
         enqueue_sort_by_key(chain, before, n, count, n_items=n, sorted_items=rows, pointers=pointers)
-        # `after` numbers the places.
-        enqueue_number(chain, after)
-        chain.fill(places, 0, n)
-        enqueue_add_at(chain, rows, after, places, n)
+        enqueue_invert(chain, rows, places)
         starts = chain.read(pointers, count + 1)
         chain.finish(rows, places)
         queue.finish()  # operations on other queues read the rows
