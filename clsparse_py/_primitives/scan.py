@@ -327,21 +327,22 @@ def enqueue_tiles(
 
     ``tile_sums`` is a parameter of `enqueue_scan`.
     """
-    built, record = chain.build(record)
-    sizes = np.uint64(n), np.uint64(n_target)
-    if n_target <= record.tile:
-        chain.launch(built, 1, *sizes, source, *keys, target)
-        return
     n_tiles = -(-n_target // record.tile)
-    built, record = chain.build(replace(record, carried=True, adds=not keys and _adds_tiles(chain.device, record, n_tiles)))
+    adds = not keys and _adds_tiles(chain.device, record, n_tiles)
+    built, record = chain.build(replace(record, carried=adds or n_tiles > 1, adds=adds))
     n_tiles = -(-n_target // record.tile)
-    if record.adds and tile_sums is not None and tile_sums[1] == record.tile:
+    if n_tiles > 1 and not record.carried:
+        built, record = chain.build(replace(record, carried=True))
+    if n_tiles == 1:
+        carries = source  # which a scan of one tile does not read
+    elif record.adds and tile_sums is not None and tile_sums[1] == record.tile:
         carries = tile_sums[0]
     elif record.adds:
         carries = _enqueue_sums(chain, record.sums, source, n, n_tiles)
     else:
         carries = enqueue_carries(chain, record, source, n, n_tiles, keys)
-    chain.launch(built, n_tiles, *sizes, source, *keys, carries, target)
+    carried = (carries,) if record.carried else ()
+    chain.launch(built, n_tiles, np.uint64(n), np.uint64(n_target), source, *keys, *carried, target)
 
 
 def _enqueue_sums(

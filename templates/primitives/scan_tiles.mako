@@ -10,7 +10,7 @@ Source        reduce-then-scan: Dotsenko et al., "Fast scan algorithms on graphi
               scan for stream architectures"
 Index space   a work-group for each tile of the n_target entries of target
 Inputs        n entries of source; target has as many or one more. They may be the same array. carries: the sum before each tile;
-              `adds`: the sum of each tile behind a zero, of which there are few. `by_key`: keys that never decrease
+              `adds`: behind a number that is not read, the sum of each of few tiles. `by_key`: keys that never decrease
 Local memory  work_group * (items + 1) * sizeof(T); `by_key`: and a uint for each work-item and a byte for each entry
 Result        deterministic
 </%doc>
@@ -41,7 +41,7 @@ void ${name}(
     local T total;
     {
         T mine = ZERO;
-        for (ulong i = me; i <= get_group_id(0); i += ${work_group})
+        for (ulong i = me + 1; i <= get_group_id(0); i += ${work_group})
             mine = ADD(mine, carries[i]);
         const T before = group_before(box, mine);
         if (me == ${work_group - 1})
