@@ -65,6 +65,7 @@ class _OfPositions(Parameters):
         return _define_types(self.index, 0)
 
 
+@kernel
 @dataclass(frozen=True)
 class RadixCount(_OfPositions):
     """Parameters of ``templates/primitives/radix_count.mako``.
@@ -73,33 +74,28 @@ class RadixCount(_OfPositions):
     ----------
     word : str
         NumPy's name of the type of the words that are sorted.
-    bits : int
-        Bits of a digit.
-    tile, tiles : int
-        Entries of a tile, and tiles that a work-group takes.
-    few : bool
-        Whether there are few tiles, as in `RadixScatter`.
     """
 
     template = "primitives/radix_count"
 
     word: str
-    bits: int
-    tile: int
-    tiles: int
-    few: bool = field(default=False, kw_only=True)
 
     @property
     @override
     def name(self) -> str:
-        """The kernel's name: template, "few" if tiles are few, digit bits, a tile's entries, tiles, types and work-group size."""
-        prefix = "few_" if self.few else ""
-        return f"radix_count_{prefix}b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
+        """The kernel's name: template, types of words and positions, and work-group size."""
+        return f"radix_count_{self.word}_{self.index}_wg{self.work_group}"
 
     @override
     def arguments(self) -> dict[str, object]:
         """Return the template's arguments: the record's fields, the OpenCL type of a word, and the number of loads in flight."""
         return {**super().arguments(), "word": OPENCL_TYPES[self.word], "unroll": 8}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the kernel's one example record, for a device and an arithmetic."""
+        yield "", cls(min(512, device.max_work_group), arithmetic.index, "uint32")
 
 
 @dataclass(frozen=True)

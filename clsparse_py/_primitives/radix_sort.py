@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
+import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._build.declaration import Examples, kernels
@@ -165,6 +166,11 @@ class _Pass(NamedTuple):
     pointers: cl_array.Array | None
 
     @property
+    def word(self) -> str:
+        """NumPy's name of the type as which the pass of a radix sort reads words: unsigned, also for keys of a signed type."""
+        return f"uint{8 * self.words.dtype.itemsize}"
+
+    @property
     def value_bytes(self) -> int:
         """Bytes of a value that the pass of a radix sort moves with its key; 0 without values."""
         return 0 if self.sorted_values is None else self.sorted_values.dtype.itemsize
@@ -210,7 +216,7 @@ def _tiles_per_group(device: Device, tiles: int, bits: int) -> int:
 
 def _build_tiled(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a radix sort's pass by tiles, as on GPUs; return a function that enqueues these kernels."""
-    types = name_of(index), name_of(radix_pass.words.dtype)
+    types = name_of(index), radix_pass.word
     is_few = shape.is_few(radix_pass.n, radix_pass.bits)
     scatter, parameters = chain.build(
         _scatter(
@@ -221,7 +227,7 @@ def _build_tiled(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[
     )  # fmt: skip
     tiles = -(-radix_pass.n // parameters.tile)
     together = 1 if is_few else _tiles_per_group(chain.device, tiles, radix_pass.bits)
-    count, _ = chain.build(_count(shape.work_group, *types, radix_pass.bits, parameters.tile, together, few=is_few))
+    count, _ = chain.build(_count(shape.work_group, *types))
     # The kernel that scans digit counts has a barrier in a loop: on CPU devices its work-group is one work-item (quirk 4).
     group = 1 if chain.device.lanes_are_loops else min(Thresholds.of(chain.device).starts_group, chain.device.max_work_group)
     starts = None if is_few else chain.build(_starts(group, chain.device.portability, types[0], radix_pass.bits))[0]
@@ -231,7 +237,9 @@ def _build_tiled(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[
         counts = chain.scratch(tiles + 1 << radix_pass.bits, index)  # the totals of digits stand behind the counts of tiles
         n, n_tiles = np.uint64(radix_pass.n), np.uint64(tiles)
         digit = np.uint32(radix_pass.shift), np.uint64(radix_pass.flip), radix_pass.words, counts
-        chain.launch(count, -(-tiles // together), n, n_tiles, *digit)
+        sizes = np.uint32(radix_pass.bits), np.uint64(parameters.tile), np.uint32(together), np.uint32(is_few)
+        room = cl.LocalMemory(4 * together << radix_pass.bits)
+        chain.launch(count, -(-tiles // together), n, n_tiles, *sizes, *digit, room)
         if starts is not None:
             chain.launch(starts, 1 << radix_pass.bits, n_tiles, counts)
         chain.launch(scatter, tiles, n, *digit, *radix_pass.arguments(lower=not radix_pass.first))
@@ -246,7 +254,7 @@ def _count_ranges(device: Device) -> int:
 
 def _build_chunked(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a radix sort's pass by chunks, as on CPU devices; return a function that enqueues these kernels."""
-    group, word = shape.work_group, name_of(radix_pass.words.dtype)
+    group, word = shape.work_group, radix_pass.word
     count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
     sum_ranges, _ = chain.build(RadixChunkStarts(group, name_of(index), "sum"))
     scan, _ = chain.build(RadixChunkStarts(group, name_of(index), "scan"))
@@ -584,8 +592,5 @@ def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
     yield "listed", replace(record, source="positions", result=index, last=True, value_bytes=0, pointers=False)
     yield "positions", replace(record, value_bytes=np.dtype(index).itemsize, positions=True)
     yield "words", words
-    yield "", RadixCount(tiles.work_group, index, index, tiles.bits, record.tile, 1)
-    yield "few", RadixCount(tiles.work_group, index, "uint32", tiles.bits, record.tile, 1, few=True)
-    yield "together", RadixCount(tiles.work_group, index, "uint32", tiles.bits, record.tile, 4)
     starts = 1 if device.lanes_are_loops else min(128, device.max_work_group)
     yield "", RadixStarts(starts, device.portability, index, tiles.bits)
