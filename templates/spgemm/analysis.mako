@@ -1,6 +1,6 @@
 <%doc>
 For each row of C = A @ B: the number of its intermediate products, and its bin. For all rows: the totals at positions FOUND_...
-With `long` rows a work-group also counts the distinct columns of its first row, if that row has at most `sampled` products: a
+With `teams` a work-group also counts the distinct columns of its first row, if that row has at most `sampled` products: a
 sample of the ratio of products to entries of C. Work-groups of one work-item sample a few of their rows; a sampled row with the
 columns of the row before, or with these columns plus one, counts as empty.
 
@@ -11,22 +11,21 @@ of 32, to its last; it is computed only if no bin before the first one with a li
 
 Source        the analysis of Dalton, Olson and Bell, Section 3.1; bins as in Liu et al., Register-Aware SpGEMM, Section 3.4;
               spans as in spECK (Parger et al., 2020)
-Index space   any number of work-groups; `lanes` work-items take a row. Without `long` any number of work-items, each with rows in
-              strides, see launch.spread
+Index space   `teams`: any number of work-groups; lanes, a power of two, take a row, the work-group a row of more than `long`
+              entries. Else any number of work-items, each with rows in strides, see launch.spread
 Inputs        columns of A in any order; bins: 33 `starts`, and `limits` of n_bins bins, MAX_BINS at most, of which the first
               `spanless` have no limit of spans; totals: FOUND_BINS + n_bins zeros
 Output        products[n_rows], at most UINT_MAX, and bin[n_rows]; totals: products and the bound of C's entries (the sum of
               min(products, columns, span if computed)) in two halves each; the most products of a row and the longest row of
               A, at most UINT_MAX; products and entries of the sample; from FOUND_BINS on the number of rows of each bin
-Local memory  `work_group` numbers of 64 bits and FOUND_BINS + MAX_BINS of 32; with `long`: a queue of the rows that the whole
-              work-group takes, and a table of `2 * sampled` columns. None for work-groups of one work-item without `long`, the
+Local memory  `work_group` numbers of 64 bits and FOUND_BINS + MAX_BINS of 32; with `teams`: a queue of the rows that the whole
+              work-group takes, and a table of `2 * sampled` columns. None for work-groups of one work-item without `teams`, the
               plain kernel, which has private arrays instead
 Result        exact: integers are added in any order
 </%doc>
 <%
-    plain = work_group == 1 and not long
+    plain = work_group == 1 and not teams
     shared = 8 if work_group % 8 == 0 else 1  # work-items to a row of B in the sample
-    exchanged = [1 << bit for bit in range(lanes.bit_length() - 1)]
 %>\
 ## Add a number to one of the work-group's totals.
 <%def name="count_seen(at, n)">\
@@ -41,10 +40,10 @@ ${f"group_totals[{at}] += {n}" if plain else f"atomic_add(group_totals + {at}, {
 </%def>\
 ## Sum the products of a row's entries of A from k on, in steps; unrolled, so that several loads are in flight.
 <%def name="count_products(step, unrolled, indent)">\
-${indent}for (; k < end; k += ${unrolled * step}) {
+${indent}for (; k < end; k += ${unrolled} * ${step}) {
 % for u in range(unrolled):
-${indent}    const bool there_${u} = k + ${u * step} < end;
-${indent}    const I of_b_${u} = there_${u} ? a_indices[k + ${u * step}] : 0;
+${indent}    const bool there_${u} = k + ${u} * ${step} < end;
+${indent}    const I of_b_${u} = there_${u} ? a_indices[k + ${u} * ${step}] : 0;
 % endfor
 % for u in range(unrolled):
 ${indent}    sum += there_${u} ? (ulong)(b_indptr[of_b_${u} + 1] - b_indptr[of_b_${u}]) : 0;
@@ -85,7 +84,7 @@ last < 0 ? n_columns : min(n_columns, (ulong)(last - (first & ~31l)) + 1)\
 #define WORK_GROUP ${work_group}
 #include "group.cl"
 % endif
-% if lanes > 1:
+% if teams:
 #include "lanes_u64.cl"
 % endif
 
@@ -104,7 +103,12 @@ uint next_taker(global const uint *limits, uint i, uint end, uint products, uint
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n_rows,${"" if long else " const ulong stride, const ulong step, const ulong rows_of_item,"}
+    const ulong n_rows,
+% if teams:
+    const uint lanes, const uint long_row,
+% else:
+    const ulong stride, const ulong step, const ulong rows_of_item,
+% endif
     const ulong n_columns, global const uint *restrict bins, const uint n_bins, const uint spanless,
     global const I *restrict a_indptr, global const I *restrict a_indices,
     global const I *restrict b_indptr, global const I *restrict b_indices,
@@ -119,14 +123,14 @@ void ${name}(
     local uint group_totals[FOUND_BINS + MAX_BINS];
     SHARED long box[${work_group}];
 % endif
-% if long:
-    local ulong waiting[${work_group // lanes}];
+% if teams:
+    local ulong waiting[${work_group}];
     local uint n_waiting, n_distinct, table[${2 * sampled}];
 % endif
     const uint me = get_local_id(0);
     for (uint i = me; i < FOUND_BINS + n_bins; i += ${work_group})
         group_totals[i] = 0;
-% if long:
+% if teams:
     if (me == 0)
         n_waiting = n_distinct = 0;
     for (uint i = me; i < ${2 * sampled}; i += ${work_group})
@@ -139,21 +143,23 @@ void ${name}(
     ulong total = 0, bound = 0;
     // One addition to a bin's number of rows counts successive rows of a work-item that go to the same bin (class of rows).
     uint most_products = 0, longest = 0, last_taker = 0, in_a_row = 0;
-% if long:
-    for (ulong base = get_group_id(0) * ${work_group // lanes}ul; base < n_rows; base += get_num_groups(0) * ${work_group // lanes}ul) {
+% if teams:
+    const ulong rows_of_group = ${work_group} / lanes;
+    for (ulong base = get_group_id(0) * rows_of_group; base < n_rows; base += get_num_groups(0) * rows_of_group) {
         {
-            const ulong row = base + me / ${lanes};
-            const uint lane = me % ${lanes};
+            const ulong row = base + me / lanes;
+            const uint lane = me % lanes;
             const ulong begin = row < n_rows ? a_indptr[row] : 0, end = row < n_rows ? a_indptr[row + 1] : 0;
             const uint entries = clamped(end - begin);
-            const bool waits = entries > ${long};
+            const bool waits = entries > long_row;
             if (waits && lane == 0)
                 waiting[atomic_inc(&n_waiting)] = row;
             ulong sum = 0, k = waits ? end : begin + lane;
-${count_products(lanes, 4, "            ")}\
-% for m in exchanged:
-            sum += lanes_xor_u64(sum, ${m});
-% endfor
+${count_products("lanes", 4, "            ")}\
+#if LANE_WIDTH > 1
+            for (uint m = 1; m < lanes; m *= 2)
+                sum += lanes_xor_u64(sum, m);
+#endif
             const uint row_products = clamped(sum);
             uint taker = next_taker(limits, starts[32 - clz(row_products)], spanless, row_products, entries, 0);
             ulong width = n_columns;
@@ -161,11 +167,13 @@ ${count_products(lanes, 4, "            ")}\
                 const bool spans = taker >= spanless;
                 long first = LONG_MAX, last = -1;
                 k = waits || !spans ? end : begin + lane;
-${find_span(lanes, "                ")}\
-% for m in exchanged:
-                first = min(first, (long)lanes_xor_u64((ulong)first, ${m}));
-                last = max(last, (long)lanes_xor_u64((ulong)last, ${m}));
-% endfor
+${find_span("lanes", "                ")}\
+#if LANE_WIDTH > 1
+                for (uint m = 1; m < lanes; m *= 2) {
+                    first = min(first, (long)lanes_xor_u64((ulong)first, m));
+                    last = max(last, (long)lanes_xor_u64((ulong)last, m));
+                }
+#endif
                 width = ${width_of_span()};
                 if (spans)
                     taker = next_taker(limits, taker, n_bins, row_products, entries, clamped(width));
@@ -269,9 +277,9 @@ ${note("        ")}\
     atomic_max(group_totals + FOUND_LONGEST_ROW, longest);
 % endif
 
-% if long:
+% if teams:
     // The sampled row of C is the work-group's first; the hash table of its columns is never full, with two slots to a product.
-    const ulong sample = get_group_id(0) * ${work_group // lanes}ul;
+    const ulong sample = get_group_id(0) * rows_of_group;
     const ulong sample_begin = sample < n_rows ? a_indptr[sample] : 0, sample_end = sample < n_rows ? a_indptr[sample + 1] : 0;
     long sampled = 0;
     for (ulong k = sample_begin + me; k < sample_end; k += ${work_group})

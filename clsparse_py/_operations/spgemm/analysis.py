@@ -89,12 +89,11 @@ def _choose_lanes(mean_length: float, max_lanes: int) -> int:
     return lanes
 
 
-def _choose_record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
+def _choose_record(device: Device, index: str, work_group: int | None) -> Analysis:
     """Return the parameters of the analysis kernel that suit a device and that the device allows."""
     group = min(work_group or min(128, device.resident), device.max_work_group)
     # On a CPU device a chunk of rows keeps a core busy, so that the analysis kernel leaves no long rows to a whole work-group.
-    long = _MIN_LONG_PER_LANE * lanes if device.resident > 1 else 0
-    requested = Analysis(group, index, lanes, long, device.portability)
+    requested = Analysis(group, index, device.resident > 1, device.portability)
     legal = requested.within(group, device.portability.lane_width)
     assert legal is not None  # a work-group has at least one work-item
     return legal
@@ -146,11 +145,13 @@ def analyse(
         Whether several bins are likely to have rows: then these are listed at once.
     """
     n_rows, index, device = shape[0], structure[0].dtype, chain.device
-    lanes = _choose_lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
-    built, record = chain.build(_choose_record(device, name_of(index), lanes, work_group))
+    built, record = chain.build(_choose_record(device, name_of(index), work_group))
+    sizes: tuple[Any, ...]
     groups, sizes = spread(device, n_rows, record.work_group)
-    if record.long:
-        groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
+    if record.teams:
+        lanes = _choose_lanes(nnz / n_rows, record.lane_width)
+        groups = min(-(-n_rows * lanes // record.work_group), 16 * device.compute_units)
+        sizes = sizes[0], np.uint32(lanes), np.uint32(_MIN_LONG_PER_LANE * lanes)
     is_counted = current() is not None
     limits, numbers = chain.worked_out((bins, is_counted), lambda: _encode_bins(chain, bins, is_counted=is_counted))
     if is_counted:

@@ -42,18 +42,15 @@ class Analysis(OfStructure):
 
     Attributes
     ----------
-    lanes : int
-        Work-items to a row, at most the lane width; divides the work-group size.
-    long : int
-        Longest row of A that a team of lanes takes; longer ones are the whole work-group's. 0: a work-item takes rows by itself.
+    teams : bool
+        Whether lanes, whose number is an argument, share a row, and a work-group a long row; else a work-item takes a row.
     portability : Portability
         How lanes exchange values, and how far.
     """
 
     template = "spgemm/analysis"
 
-    lanes: int
-    long: int
+    teams: bool
     portability: Portability
 
     #: Most products of a row for the row to be in the sample, in which distinct columns are counted: a power of two.
@@ -76,7 +73,7 @@ class Analysis(OfStructure):
     @override
     def lane_width(self) -> int:
         """The number of lanes that exchange values, by the device's portability; 1 if a work-item takes a row by itself."""
-        return self.portability.lane_width if self.lanes > 1 else 1
+        return self.portability.lane_width if self.teams else 1
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -86,19 +83,18 @@ class Analysis(OfStructure):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         """Return the analysis kernel's nearest parameters for a work-group and a lane width; None if no work-item is left."""
-        width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if self.lanes > 1 and work_group else 1
+        width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if work_group else 1
         # A work-group has whole sub-groups, as the lanes of a sub-group exchange values.
         group = work_group // width * width
-        portability = self.portability.at_most(width)
-        return replace(self, work_group=group, lanes=min(self.lanes, width), portability=portability) if group else None
+        return replace(self, work_group=group, portability=self.portability.at_most(width)) if group else None
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
         """Yield example records of the kernel's variants: "" and "lanes"."""
         group, serial = min(128, device.max_work_group), device.portability.at_most(1)
-        yield "", cls(group, arithmetic.index, 1, 0, serial)
-        lanes = cls(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
+        yield "", cls(group, arithmetic.index, False, serial)
+        lanes = cls(group, arithmetic.index, True, device.portability).within(group, device.portability.lane_width)
         assert lanes is not None  # a work-group has at least one work-item
         yield "lanes", lanes
 
