@@ -26,6 +26,8 @@ _COUNTED = 1 << 13
 _SAMPLES = 256
 #: Greatest number of work-groups whose partial features of a matrix the host combines; a kernel combines those of more.
 _FEW_GROUPS = 64
+#: Number of rows for each work-item, at least, where a matrix's features are found: two rounds of a loop over four rows.
+_ROWS_OF_ITEM = 8
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def inspect(
         return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
     group = work_group or (1 if chain.device.lanes_are_loops else 128)
     built, record = chain.build(CountFeatures(min(group, chain.device.max_work_group), indptr.dtype.name))
-    groups = max(1, min(-(-n_rows // record.work_group), chain.device.compute_units * 8))
+    groups = max(1, min(-(-n_rows // (_ROWS_OF_ITEM * record.work_group)), chain.device.compute_units * 8))
     partial = chain.scratch(groups * record.n_outputs, np.int64)
     sizes = np.uint64(n_rows), np.uint64(n_cols), np.uint32(min(n_rows, _COUNTED)), np.uint32(min(n_rows, samples))
     chain.launch(built, groups, *sizes, indptr, indices, partial)
