@@ -14,7 +14,8 @@ def aggregates(columns: np.ndarray[Any, Any], pointers: np.ndarray[Any, Any]) ->
     n = pointers.size - 1
     near = [columns[pointers[i] : pointers[i + 1]] for i in range(n)]
     has_neighbour = np.array([bool((neighbours != i).any()) for i, neighbours in enumerate(near)], bool)
-    shift, order, _ = _order_nodes(n, sum(int(i - min(neighbours.min(initial=i), i)) for i, neighbours in enumerate(near)))
+    reach = sum(int(i - min(neighbours.min(initial=i), i)) for i, neighbours in enumerate(near)) // n
+    shift, order, _ = _order_nodes(n, reach)
     number = np.full(n, -1, pointers.dtype)
     for block in order:
         for i in range(int(block) << shift, min(n, (int(block) + 1) << shift)):

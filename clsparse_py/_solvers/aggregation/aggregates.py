@@ -13,7 +13,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import work_group_of
 from clsparse_py._precision.arithmetic import name_of
-from clsparse_py._primitives.scan import add_up, enqueue_scan
+from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import Bound
 from clsparse_py._run.transfer import copy_to_device
@@ -24,6 +24,8 @@ __all__ = ["Aggregates", "aggregate_nodes"]
 # Aggregation orders the blocks of a graph's nodes by hash. Longer blocks make better aggregates, and take more steps.
 #: Least nodes of a block, as a multiple of the mean distance, in node numbers, from a node back to its first neighbour.
 _LINES = 128
+#: Most nodes of a graph, evenly spread, that tell the mean distance from a node back to its first neighbour.
+_SAMPLED = 4096
 #: End mark, in place of a node's number, of the linked lists of nodes that wait until a certain node is decided.
 _NONE = 0xFFFFFFFF
 #: Most work-items for each compute unit in a launch that decides which active nodes of a graph become roots of aggregates.
@@ -54,9 +56,9 @@ class Aggregates(NamedTuple):
 def _order_nodes(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the order of n nodes in aggregation: log2 of a block's number of nodes, blocks sorted by hash, and blocks' ranks.
 
-    ``reach`` is the sum of the distances, in node numbers, from nodes back to their first neighbours.
+    ``reach`` is the mean distance, in node numbers, from nodes back to their first neighbours.
     """
-    shift = max(_LINES * max(reach // max(n, 1), 1) - 1, 1).bit_length()
+    shift = max(_LINES * max(reach, 1) - 1, 1).bit_length()
     blocks = np.arange(max(-(-n // (1 << shift)), 1), dtype=np.uint64)
     key = blocks * np.uint64(0x9E3779B97F4A7C15)
     key ^= key >> np.uint64(32)
@@ -107,9 +109,11 @@ def _decide_nodes(
     begin, _ = chain.build(BEGIN.record(group, name))
     mean = indices.size / max(n, 1)
     phases = () if in_loops else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
-    state, reaches = allocate(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, indptr.dtype)
-    chain.launch(begin, groups, *sizes, indptr, indices, state, reaches)
-    shift, order, rank = _order_nodes(n, add_up(chain, reaches, n))
+    every = n // _SAMPLED | 1
+    n_sampled = -(-n // every)
+    state, reaches = allocate(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n_sampled, indptr.dtype)
+    chain.launch(begin, groups, *sizes, indptr, indices, np.uint64(n_sampled), np.uint64(every), state, reaches)
+    shift, order, rank = _order_nodes(n, int(chain.read(reaches, n_sampled).sum(dtype=np.int64)) // max(n_sampled, 1))
     if in_loops:
         choose, _ = chain.build(Choose(group, name, serial=True))
         listed = np.uint32(order.size), np.uint32(shift), copy_to_device(queue, "an order", order)

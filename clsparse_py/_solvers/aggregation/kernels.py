@@ -62,16 +62,18 @@ class Thresholds(thresholds.Thresholds):
     steps_ahead: int = number(64, "steps", least=1)
 
 
-#: Kernel that sets each graph node's first state, and how far, in node numbers, its first neighbour lies before it (else 0).
+#: Kernel that sets each graph node's first state, and for a sample how far, in node numbers, first neighbours lie before nodes.
 BEGIN = declare_loop(
     "aggregation/begin",
-    "The first state of each node of a graph, 2 if the node has a neighbour, else 0; and its reach, the distance back to its "
-    "first neighbour, or 0. From a structure in canonical format, in which entries on the diagonal are no neighbours.",
-    "const I *indptr, const I *indices, uint *state, I *reach",
+    "The first state of each node of a graph, 2 if the node has a neighbour, else 0; and of a sample of nodes the reach, the "
+    "distance back to their first neighbour, or 0. From a structure in canonical format; entries on the diagonal do not count.",
+    "const I *indptr, const I *indices, ulong n_sampled, ulong every, uint *state, I *reach",
     "const I begins = indptr[node], length = indptr[node + 1] - begins;",
-    "const I first = length > 0 ? indices[begins] : (I)node;",
-    "state[node] = length > 1 || first != (I)node ? 2 : 0;",
-    "reach[node] = (I)node - min(first, (I)node);",
+    "state[node] = length > 1 || (length > 0 && indices[begins] != (I)node) ? 2 : 0;",
+    "if (node < n_sampled) {",
+    "    const I sampled = (I)(node * every), at = indptr[sampled];",
+    "    reach[node] = at < indptr[sampled + 1] ? max(sampled - indices[at], (I)0) : 0;",
+    "}",
     counter="node",
 )
 
