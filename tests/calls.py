@@ -240,6 +240,7 @@ TABLE = {
     "amg.MultilevelSolver.to_pyamg": "ml.to_pyamg().levels[0].A",
     "amg.Level.changed": "ml.levels[0].changed()",
     "amg.Level.inverse": "ml.levels[0].inverse()",
+    "amg.Level.has_zero_diagonal": "ml.levels[0].has_zero_diagonal()",
     "amg.Level.longest_row": "ml.levels[0].longest_row()",
     "amg.Level.relaxed": "ml.levels[0].relaxed(x, 0.9, 2)",
     "amg.Level.rho": "ml.levels[0].rho()",
