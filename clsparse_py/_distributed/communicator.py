@@ -180,16 +180,19 @@ class Communicator(abc.ABC):
 
     def gather(self, value: Any, root: int = 0, note: str = "gather") -> list[Any] | None:
         """Return the list of the objects ``value`` of all ranks on the rank ``root``, and None on other ranks."""
+        self._require_root(root)
         objects = [value if rank == root else None for rank in range(self.size)]
         received = self.alltoall(objects, f"{note} to rank {root}")
         return received if self.rank == root else None
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return, on every rank, the object ``value`` of the rank ``root``."""
+        self._require_root(root)
         return self.alltoall([value if self.rank == root else None] * self.size, f"broadcast from rank {root}")[root]
 
     def scatter(self, values: Sequence[Any] | None, root: int = 0) -> Any:
         """Return this rank's entry of the sequence ``values`` that the rank ``root`` gives, which has an entry for each rank."""
+        self._require_root(root)
         objects = values if self.rank == root and values is not None else [None] * self.size
         return self.alltoall(objects, f"scatter from rank {root}")[root]
 
@@ -238,6 +241,11 @@ class Communicator(abc.ABC):
                 if value != first and repr(value) != repr(first):
                     message = f"{name}: is {first} on rank 0 and {value} on rank {rank}; it must be one for all"
                     raise mark_as_agreed(ValueError(message))
+
+    def _require_root(self, root: Any) -> None:
+        """Raise a ValueError if ``root`` is no rank's number."""
+        if root not in range(self.size):
+            raise ValueError(f"root: must be a rank from 0 to {self.size - 1}, is {root!r}")
 
     def _require_one_call(self, notes: Sequence[str]) -> None:
         """Raise a ValueError, on all ranks, if the notes (texts) by which ranks describe their collective call differ."""

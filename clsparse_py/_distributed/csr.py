@@ -20,7 +20,7 @@ from clsparse_py._arrays.csr import make_canonical
 from clsparse_py._distributed.border import Border
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.costs import Explanation, Sent
-from clsparse_py._distributed.division import Division, by_boundaries, by_entries, by_rows, join_shares
+from clsparse_py._distributed.division import Division, by_boundaries, by_entries, by_rows, join_shares, require_division
 from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.multigrid import Hierarchy, set_up
 from clsparse_py._distributed.products import combine_entries, multiply_matrices
@@ -31,6 +31,7 @@ from clsparse_py._distributed.systems import DividedProblem, by_blocks
 from clsparse_py._distributed.transposed import Transposed
 from clsparse_py._distributed.vectors import compute_norm_share, multiply, on_device, vector
 from clsparse_py._ground.errors import class_of
+from clsparse_py._matrix.placement import queue_for
 from clsparse_py._solvers.krylov.sweep import AllSum
 from clsparse_py._solvers.linalg.options import Options
 from clsparse_py._solvers.linalg.problem import Divided
@@ -107,8 +108,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     ) -> None:
         with comm.agreeing(shape=shape, division=columns) as facts:
             S = _convert_to_scipy(own_rows)
-            target_queue = comm.queue if queue is None else queue
-            facts.update(columns=S.shape[1], dtype=S.dtype)
+            target_queue = queue_for((), comm.queue if queue is None else queue)
+            require_division("columns", columns)
+            _require_rows(rows)
+            facts.update(columns=S.shape[1], dtype=S.dtype, **{"rows as a division": isinstance(rows, Division)})
         of_rows = _agree_on_rows(comm, S.shape[0], rows)
         shape_of_ranks = of_rows.n, int(S.shape[1])
         if shape is not None and tuple(shape) != shape_of_ranks:
@@ -526,12 +529,17 @@ def _convert_to_csr(A: csr_array | Transposed) -> csr_array:
 
 
 def _convert_to_scipy(S: Any) -> Any:
-    """Return a sparse matrix of SciPy or of this package as a `scipy.sparse.csr_array`."""
+    """Return a sparse matrix of SciPy or of this package as a `scipy.sparse.csr_array` whose structure is checked."""
     if isinstance(S, SparseArray):
         S = S.get()
     if not scipy.sparse.issparse(S) or S.ndim != 2:
         raise TypeError(f"rows: must be a sparse matrix of two dimensions, are {class_of(S)}")
-    return scipy.sparse.csr_array(S)
+    rows = scipy.sparse.csr_array(S)
+    try:
+        rows.check_format()
+    except ValueError as error:
+        raise ValueError(f"rows: {error}") from None
+    return rows
 
 
 def _read_division(division: Any, rows: Any, size: int) -> Division:
@@ -542,6 +550,15 @@ def _read_division(division: Any, rows: Any, size: int) -> Division:
         return by_entries(rows.indptr, size) if division == "entries" else by_rows(rows.shape[0], size)
     cuts = division.boundaries if isinstance(division, Division) else division
     return by_boundaries(cuts, rows.shape[0], size)
+
+
+def _require_rows(rows: Any) -> None:
+    """Raise a TypeError if a user's ``rows`` are neither a `Division`, nor two integers, nor None."""
+    try:
+        if not isinstance(rows, Division | None):
+            _, _ = (operator.index(row) for row in rows)
+    except (TypeError, ValueError):
+        raise TypeError(f"rows: must be a Division or two integers, are {rows!r}") from None
 
 
 def _agree_on_rows(comm: Communicator, m: int, rows: tuple[int, int] | Division | None) -> Division:

@@ -11,7 +11,7 @@ import scipy.sparse
 from clsparse_py._arrays.base import SparseArray
 from clsparse_py._ground.errors import class_of
 
-__all__ = ["Division", "by_boundaries", "by_entries", "by_graph", "by_rows", "join_shares"]
+__all__ = ["Division", "by_boundaries", "by_entries", "by_graph", "by_rows", "join_shares", "require_division"]
 
 
 class Division:
@@ -81,6 +81,12 @@ class Division:
 
     def __repr__(self) -> str:
         return f"Division({self.boundaries.tolist()})"
+
+
+def require_division(name: str, division: Any) -> None:
+    """Raise a TypeError, whose message has the name, if a user's argument is neither a `Division` nor None."""
+    if not isinstance(division, Division | None):
+        raise TypeError(f"{name}: must be a Division, is {class_of(division)}")
 
 
 def by_rows(n: int, size: int) -> Division:

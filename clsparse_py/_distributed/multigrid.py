@@ -83,7 +83,7 @@ def _check_finest(A: csr_array) -> csr_array:
 def _read_candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
     """Return this rank's rows of the user's near-nullspace candidates B, on the host; ones by default."""
     n = A.local.shape[0]
-    return check_candidates(np.ones(n) if B is None else take_own_part("B", B, A.rows, A.comm), n, A.dtype)
+    return check_candidates(np.ones(n) if B is None else take_own_part("B", B, A), n, A.dtype)
 
 
 class _Coarsening:

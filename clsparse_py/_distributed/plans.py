@@ -16,11 +16,13 @@ from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.products import require_fitting
 from clsparse_py._distributed.shared import Distributed, describe
 from clsparse_py._distributed.structures import Product, gather_values, number_entries
+from clsparse_py._ground.errors import class_of
 from clsparse_py._ground.records import SetOnce
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations import spgemm as _spgemm
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host
+from clsparse_py._solvers.linalg.problem import Divided
 
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
@@ -112,8 +114,8 @@ def spgemm_plan(A: csr_array, B: csr_array) -> SpgemmPlan:
 
     Raises
     ------
-    ValueError
-        B's rows are divided otherwise.
+    ValueError, TypeError
+        B's rows are divided otherwise; an operand is no `csr_array` over ranks.
 
     Examples
     --------
@@ -128,9 +130,17 @@ def spgemm_plan(A: csr_array, B: csr_array) -> SpgemmPlan:
     ...     int(abs(C.gather() + S @ S).nnz)
     0
     """
+    _require_over_ranks("A", A)
     with A.comm.together():
+        _require_over_ranks("B", B)
         require_fitting(A, B)
         return SpgemmPlan(A, B)
+
+
+def _require_over_ranks(name: str, matrix: Any) -> None:
+    """Raise a TypeError, whose message has the name, if an operand is no `csr_array` over ranks."""
+    if not isinstance(matrix, Divided):
+        raise TypeError(f"{name}: must be a csr_array over ranks, is {class_of(matrix)}")
 
 
 class TransposePlan:

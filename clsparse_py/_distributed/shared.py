@@ -5,17 +5,31 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._precision.arithmetic import name_of
 
-__all__ = ["Distributed", "collective", "describe", "extend_history", "spell"]
+__all__ = ["Distributed", "OverRanks", "collective", "describe", "extend_history", "spell"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-class Distributed:
+class OverRanks:
+    """Base of objects over ranks, which NumPy's operators leave to the objects, and NumPy's functions do not take."""
+
+    __array_ufunc__ = None
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise a TypeError: a rank has a part of the object alone."""
+        raise TypeError(f"{type(self).__name__}: an object over ranks is no array of one device or the host; gather() makes one")
+
+    def __array_function__(self, function: Callable[..., Any], *_: Any) -> NoReturn:
+        """Raise a TypeError for a function of NumPy, which would take the object for a number."""
+        raise TypeError(f"{function.__name__}: an object over ranks has methods of its own")
+
+
+class Distributed(OverRanks):
     """Base of matrices, vectors and plans over ranks: a rank has a part of the object.
 
     Attributes
@@ -25,9 +39,6 @@ class Distributed:
         The operations on the object that sent no message since all ranks made the object together. The next call with a
         message takes the history along, and so shows ranks whose numbers, dtypes or calls differ.
     """
-
-    # NumPy's operators leave operations with matrices, vectors and plans over ranks to these objects.
-    __array_ufunc__ = None
 
     comm: Communicator
     history = ""

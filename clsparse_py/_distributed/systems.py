@@ -13,10 +13,9 @@ from typing_extensions import override
 
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
-from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.shared import Distributed, collective, describe
-from clsparse_py._distributed.vectors import multiply, own_entries, vector
+from clsparse_py._distributed.vectors import multiply, own_entries, require_context, vector
 from clsparse_py._ground.errors import class_of
 from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.order import note_written
@@ -27,7 +26,14 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.krylov.system import Apply, GroupMatrices
 from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator, cast_to, is_function
 from clsparse_py._solvers.linalg.options import Options
-from clsparse_py._solvers.linalg.problem import Divided, Problem, copy_vector, dtype_of_solution, side_by_side
+from clsparse_py._solvers.linalg.problem import (
+    Divided,
+    Problem,
+    check_preconditioner,
+    copy_vector,
+    dtype_of_solution,
+    side_by_side,
+)
 
 __all__ = ["DividedOperator", "DividedProblem", "by_blocks", "require_square", "take_own_part"]
 
@@ -86,14 +92,17 @@ def require_square(A: Any) -> None:
         raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
 
 
-def take_own_part(name: str, values: Any, division: Division, comm: Communicator) -> Any:
+def take_own_part(name: str, values: Any, A: Any) -> Any:
     """Return this rank's part of a user's vector or dense matrix: its rows of a whole NumPy array, else its device array.
 
     Raises
     ------
     ValueError
-        The vector has another length; the message has its name.
+        The vector has another length than the matrix A over ranks, or lives in another context; the message has its name.
     """
+    division, comm = A.rows, A.comm
+    if isinstance(values, vector | cl_array.Array):
+        require_context(name, values.own if isinstance(values, vector) else values, A.queue)
     if isinstance(values, vector):
         return own_entries(name, values, division)
     on_device = isinstance(values, cl_array.Array)
@@ -129,8 +138,8 @@ def by_blocks(A: Any, preconditioner: Callable[[Any], Any]) -> Blocks:
 
     Raises
     ------
-    ValueError
-        Rows and columns are divided otherwise.
+    ValueError, TypeError
+        Rows and columns are divided otherwise; a block's preconditioner has another shape, or is none.
 
     Notes
     -----
@@ -154,7 +163,8 @@ def by_blocks(A: Any, preconditioner: Callable[[Any], Any]) -> Blocks:
     with A.comm.together():
         if A.rows != A.columns:
             raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
-        return Blocks(A.rows, preconditioner(A.local) if A.local.shape[0] else None)
+        n = A.local.shape[0]
+        return Blocks(A.rows, check_preconditioner(preconditioner(A.local), n) if n else None)
 
 
 class DividedProblem(Problem):
@@ -191,8 +201,8 @@ class DividedProblem(Problem):
             self.all_sum, self.all_max = A.comm.sum, A.comm.max
         if isinstance(x0, str) and x0 != "Mb":
             raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
-        self._given, self.b = type(b), take_own_part("b", b, self.division, self.comm)
-        self.x0 = x0 if x0 is None or isinstance(x0, str) else take_own_part("x0", x0, self.division, self.comm)
+        self._given, self.b = type(b), take_own_part("b", b, A)
+        self.x0 = x0 if x0 is None or isinstance(x0, str) else take_own_part("x0", x0, A)
         if not (self.x0 is None or isinstance(self.x0, str)) and self.x0.shape != self.b.shape:
             raise ValueError(f"x0: must have b's shape, {self.b.shape} on this rank, has {self.x0.shape}")
         self._M = self._check_preconditioner(M)

@@ -17,7 +17,7 @@ from clsparse_py._distributed.csr import csr_array
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.in_process import Hub, ThreadCommunicator
 from clsparse_py._distributed.places import Place, list_default_devices, make_places
-from clsparse_py._distributed.shared import Distributed
+from clsparse_py._distributed.shared import Distributed, OverRanks
 from clsparse_py._distributed.vectors import vector
 
 __all__ = ["Replicated", "Team", "over"]
@@ -249,7 +249,7 @@ def _pick_part(value: Any, rank: int) -> Any:
     return value.parts[rank] if isinstance(value, Replicated) else value
 
 
-class Replicated:
+class Replicated(OverRanks):
     """An object over a team's ranks, as the program outside them has it: methods and operators run in the threads of all ranks.
 
     Attributes
@@ -257,9 +257,6 @@ class Replicated:
     parts : list
         The ranks' own objects.
     """
-
-    # NumPy's operators leave operations with a `Replicated` to its own methods.
-    __array_ufunc__ = None
 
     def __init__(self, team: Team, parts: list[Any]) -> None:
         self._team, self.parts = team, parts

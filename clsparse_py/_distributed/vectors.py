@@ -14,13 +14,16 @@ from typing_extensions import Self
 
 from clsparse_py._arrays.base import SparseArray
 from clsparse_py._distributed.communicator import Communicator
-from clsparse_py._distributed.division import Division, by_rows
+from clsparse_py._distributed.division import Division, by_rows, require_division
 from clsparse_py._distributed.redivision import move_entries
 from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history, spell
 from clsparse_py._ground.errors import class_of
-from clsparse_py._run.transfer import copy_to_device
+from clsparse_py._matrix.convert import convert
+from clsparse_py._matrix.placement import value_dtype
+from clsparse_py._operations.indexing.positions import contiguous
+from clsparse_py._run.transfer import contexts_match, copy_to_device
 
-__all__ = ["compute_norm_share", "multiply", "on_device", "own_entries", "vector"]
+__all__ = ["compute_norm_share", "multiply", "on_device", "own_entries", "require_context", "vector"]
 
 
 class vector(Distributed):  # noqa: N801 - as the arrays' names
@@ -32,7 +35,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     Parameters
     ----------
     own : array_like or pyopencl.array.Array
-        This rank's entries, of one dimension, or rows, of two.
+        This rank's entries, of one dimension, or rows, of two. A device array is not copied if it is in C order.
     comm : Communicator
     division : Division, optional
         By default entries are numbered in the order of ranks.
@@ -66,6 +69,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         self, own: Any, comm: Communicator, division: Division | None = None, queue: cl.CommandQueue | None = None
     ) -> None:
         with comm.agreeing(division=division) as facts:
+            require_division("division", division)
             values = on_device(comm.queue if queue is None else queue, own)
             facts.update(dtype=values.dtype, columns=values.shape[1:])
         lengths = [int(length) for length in comm.allgather(values.shape[0])]
@@ -228,7 +232,9 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     def astype(self, dtype: Any) -> Self:
         """Return the vector with entries of another dtype. Not collective."""
-        return self._derive(self.own.astype(np.dtype(dtype)), f"astype {np.dtype(dtype)}")
+        target, queue = value_dtype("dtype", dtype), self.own.queue or self.comm.queue
+        converted = convert(queue, "x", _reshape(self.own, (self.own.size,)), target)
+        return self._derive(_reshape(converted, self.own.shape), f"astype {target}")
 
     # ---- numbers: products, sums and norms over ranks, whose shares are added in the order of ranks
 
@@ -341,12 +347,24 @@ def _require_dimensions(values: Any) -> None:
 
 
 def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
-    """Return a rank's entries as a device array: the entries themselves if they are one, else a copy."""
+    """Return a rank's entries as a device array in C order: the entries themselves if they are one, else a copy.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The entries have another number of dimensions, or a dtype or byte order that kernels do not take.
+    """
     values = own if isinstance(own, cl_array.Array) else np.asarray(own)
     _require_dimensions(values)
-    if isinstance(values, cl_array.Array):
+    dtype = value_dtype("x", values.dtype)
+    if not isinstance(values, cl_array.Array):
+        flat = copy_to_device(queue, "x", np.ascontiguousarray(values, dtype).reshape(-1))
+    elif not values.dtype.isnative:
+        raise TypeError(f"x: must be in the host's byte order, is {values.dtype.str}")
+    elif values.flags.c_contiguous:
         return values
-    flat = copy_to_device(queue, "x", np.ascontiguousarray(values).reshape(-1))
+    else:
+        flat = contiguous(values.queue or queue, "x", values, dtype)
     entries: cl_array.Array = _reshape(flat, values.shape)
     return entries
 
@@ -354,6 +372,7 @@ def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
 def _divide(array: np.ndarray[Any, Any], division: Division | None, size: int) -> list[tuple[np.ndarray[Any, Any], Division]]:
     """Return for each rank the pair of its entries of an array and the array's division among ranks."""
     _require_dimensions(array)
+    require_division("division", division)
     cuts = by_rows(array.shape[0], size) if division is None else division
     if cuts.n != array.shape[0] or cuts.size != size:
         raise ValueError(f"x: has {array.shape[0]} rows for {size} ranks, and is to be divided as {cuts}")
@@ -372,12 +391,14 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
     """
     rank, queue = A.comm.rank, A.queue
     if isinstance(other, vector):
+        require_context("x", other.own, queue)
         product = vector.over(times(own_entries("x", other, of_x)), A.comm, of_y)
         product.history = extend_history("@", A, other)
         return product
     if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
         return NotImplemented
     if isinstance(other, cl_array.Array):
+        require_context("x", other, queue)
         _require_length(other, of_x.length(rank), f"this rank's part of x, as A is {A.shape[0]} x {A.shape[1]}")
         return times(other)
     dense = np.asarray(other)
@@ -386,6 +407,12 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
     product = vector.over(times(on_device(queue, entries)), A.comm, of_y)
     product.history = extend_history(f"@ {dense.dtype}", A)
     return product.allgather()
+
+
+def require_context(name: str, own: cl_array.Array, queue: cl.CommandQueue) -> None:
+    """Raise a ValueError, whose message has the name, if a rank's entries live in another context than its part of A."""
+    if not contexts_match(own, queue.context):
+        raise ValueError(f"{name}: lives in another context than A")
 
 
 def own_entries(name: str, x: vector, division: Division) -> cl_array.Array:

@@ -361,12 +361,69 @@ def test_what_ranks_are_made_of_is_checked(queue: cl.CommandQueue) -> None:
         with pytest.raises(ValueError, match='"entries"'):
             team.csr_array(matrix(6), division="columns")
         for of_one in matrix(6), clsparse_py.csr_array(matrix(6), queue=queue):
-            with pytest.raises(TypeError, match="unsupported operand"):
+            with pytest.raises(TypeError, match=r"unsupported operand|over ranks"):
                 of_one @ A
         with pytest.raises(TypeError, match="one is clsparse_py"):
             team.run(clsparse_py.linalg.lsqr, A, np.ones(6))
     with pytest.raises(RuntimeError, match="closed"):
         team.csr_array(matrix(6))
+
+
+def wrong_operands(A: Any, x: Any, context: cl.Context) -> dict[str, Any]:
+    """Return calls on a rank with wrong arguments, by a part of their errors; A is square, the context another one."""
+    comm, own, n = A.comm, A.rows.part(A.comm.rank), A.shape[0]
+    S, b = matrix(n)[own], np.ones(n)
+    last = comm.rank == comm.size - 1
+    elsewhere = cl.CommandQueue(context)
+    of_no_column = S.copy()
+    of_no_column.indices = of_no_column.indices + n * last
+    vector, csr_array, float16 = distributed.vector, distributed.csr_array, np.float16
+    return {
+        "rows: indices must be < 9": lambda: csr_array(of_no_column, comm, rows=A.rows),
+        "rows: must be a Division or two integers": lambda: csr_array(S, comm, rows=(0, 1, 2)),
+        "rows as a division: is False": lambda: csr_array(S, comm, rows=A.rows if last else (own.start, own.stop)),
+        "columns: must be a Division": lambda: csr_array(S, comm, columns=[0, n]),
+        "queue: must be a pyopencl.CommandQueue": lambda: csr_array(S, comm, queue="q"),
+        "division: must be a Division": lambda: vector(b[own], comm, [0, n]),
+        "x: dtype float16 is not supported": lambda: vector(b[own].astype(float16), comm, A.rows),
+        "x: dtype object is not supported": lambda: A @ b.astype(object),
+        "dtype: dtype float16 is not supported": lambda: x.astype(float16),
+        "root: must be a rank from 0 to 2, is 3": lambda: A.gather(3),
+        "root: must be a rank from 0 to 2, is -1": lambda: vector.scattered(b, comm, root=-1),
+        "root: must be a rank from 0 to 2, is 'a'": lambda: comm.broadcast(b, "a"),
+        "x: lives in another context": lambda: A @ cl_array.to_device(elsewhere, b[own]),
+        "b: lives in another context": lambda: clsparse_py.linalg.cg(A, cl_array.to_device(elsewhere, b[own])),
+        "M: must be": lambda: distributed.by_blocks(A, lambda _: clsparse_py.eye_array(99, format="csr")),
+        "type not understood": lambda: distributed.by_blocks(A, lambda _: 3),
+        "B: must be a csr_array over ranks": lambda: distributed.spgemm_plan(A, S),
+        "A: must be a csr_array over ranks": lambda: distributed.spgemm_plan(None, A),
+        "no array of one device": lambda: clsparse_py.csr_array(A),
+        "asarray|no array of one": lambda: np.asarray(x),
+        "dot: an object over ranks": lambda: np.dot(x, x),
+    }
+
+
+@pytest.mark.any_platform
+def test_wrong_operands_are_errors_on_all_ranks(queue: cl.CommandQueue) -> None:
+    context = cl.Context([queue.device])
+
+    def call_and_wait(comm: Any, call: Any) -> None:
+        with comm.together():
+            call()
+            comm.barrier()  # for the error of another rank, as a rank without rows may have none
+
+    def check(comm: Any, A: Any, x: Any) -> None:
+        for said, call in wrong_operands(A, x, context).items():
+            with pytest.raises((TypeError, ValueError, RankError), match=said):
+                call_and_wait(comm, call)
+            assert (A @ x).allgather().sum() == (matrix(9, np.float32) @ np.ones(9, np.float32)).sum()
+
+    with team_on(queue, 3) as team:
+        A = team.csr_array(matrix(9, np.float32), division=[0, 4, 4, 9])
+        x = team.vector(np.ones(9, np.float32), Division([0, 4, 4, 9]))
+        team.each(check, A, x)
+        with pytest.raises(TypeError, match="dot: an object over ranks"):
+            np.dot(x, x)
 
 
 def test_devices_of_two_platforms_are_refused() -> None:
@@ -424,6 +481,32 @@ def test_vectors_are_numpys(queue: cl.CommandQueue) -> None:
         assert z.vdot(z) == np.vdot(x + 1j * y, x + 1j * y)
         with pytest.raises(ValueError, match="divided alike"):
             u + team.vector(x)
+
+
+@pytest.mark.any_platform
+def test_vectors_of_arrays_in_any_order(queue: cl.CommandQueue) -> None:
+    cuts, X = Division([0, 2, 2, 5]), np.arange(10, dtype=np.float32).reshape(5, 2)
+
+    def check(comm: Any) -> None:
+        own = X[cuts.part(comm.rank)]
+        big_endian = distributed.vector(own.astype(">f4"), comm, cuts)
+        in_c = distributed.vector(own, comm, cuts)
+        for given, wanted in (
+            (np.asfortranarray(own), X),
+            (cl_array.to_device(comm.queue, np.asfortranarray(own)), X),
+            (cl_array.to_device(comm.queue, np.repeat(own[:, 0], 2))[::2], X[:, 0]),
+            (cl_array.to_device(comm.queue, np.concatenate([own[:0, 0], [7, 7], own[:, 1]]).astype("f4"))[2:], X[:, 1]),
+        ):
+            x = distributed.vector(given, comm, cuts)
+            np.testing.assert_array_equal(x.allgather(), wanted)
+            assert x.sum() == wanted.sum()
+            assert x.norm() == pytest.approx(np.linalg.norm(wanted))
+            np.testing.assert_array_equal((x + (in_c if x.ndim == 2 else x)).allgather(), 2 * wanted)
+            np.testing.assert_array_equal(x.astype(bool).allgather(), wanted.astype(bool))
+        assert (big_endian.dtype.isnative, big_endian.sum(), in_c.astype(bool).astype(int).sum()) == (True, X.sum(), 9)
+
+    with team_on(queue, 3) as team:
+        team.each(check)
 
 
 @pytest.mark.any_platform

@@ -37,6 +37,7 @@ __all__ = [
     "Divided",
     "Problem",
     "as_divided",
+    "check_preconditioner",
     "check_right_side",
     "copy_vector",
     "dtype_of_solution",
@@ -259,8 +260,7 @@ class _Problem(Problem):
         self.n = self.own = order_of(A)
         self.A, self.M, self.options = A, M, options
         self.b = check_right_side("b", b, self.n)
-        if M is not None and not is_function(M) and tuple(scipy.sparse.linalg.aslinearoperator(M).shape) != (self.n, self.n):
-            raise ValueError(f"M: must be {self.n} x {self.n}, as A is, has shape {tuple(M.shape)}")
+        check_preconditioner(M, self.n)
         if isinstance(x0, str) and x0 != "Mb":
             raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
         self.x0 = x0 if x0 is None or isinstance(x0, str) else check_right_side("x0", x0, self.n)
@@ -338,6 +338,19 @@ def order_of(A: Any) -> int:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"A: must be square, has shape {shape}")
     return int(shape[0])
+
+
+def check_preconditioner(M: Any, n: int) -> Any:
+    """Return a preconditioner of n unknowns, checked to be n x n, a function of a vector, or None.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The preconditioner has another shape, or is no operator.
+    """
+    if M is not None and not is_function(M) and tuple(scipy.sparse.linalg.aslinearoperator(M).shape) != (n, n):
+        raise ValueError(f"M: must be {n} x {n}, as A is, has shape {tuple(M.shape)}")
+    return M
 
 
 def check_right_side(name: str, values: Any, n: int) -> Any:
