@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-NAMES = ("scipy", "mkl", "numba", "graphblas", "cusparse", "numpy", "cupy", "pyopencl", "pyamg", "amgcl")
+NAMES = ("scipy", "mkl", "numba", "graphblas", "cusparse", "numpy", "cupy", "pyopencl", "pyamg", "amgcl", "cuda_codes")
 
 
 def load(name: str) -> ModuleType:
