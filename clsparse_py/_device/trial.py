@@ -21,6 +21,14 @@ _log = logging.getLogger(__name__)
 
 #: Name of the module by which a child process tries a compiler: it prints `BEGINS`, then a verdict and its reason.
 PROBE = "clsparse_py._device.probe"
+#: Python code of the child process that tries a compiler: it runs a module of this package without the package's own imports,
+#: which take longer than the trial.
+_START = """
+import runpy, sys, types
+package = sys.modules["clsparse_py"] = types.ModuleType("clsparse_py")
+package.__path__ = [sys.argv.pop(1)]
+runpy.run_module(sys.argv.pop(1), run_name="__main__")
+"""
 #: Word that the child process prints before it tries a compiler: if it ends earlier, that is no verdict.
 BEGINS = "begins"
 #: Verdict of a trial on a compiler that can be used.
@@ -87,12 +95,12 @@ def _run_child(identity: str) -> UnfitError | None:
     """Return the verdict of a child process on the compiler of a device; None for a good one, or without a verdict."""
     if not sys.executable or getattr(sys, "frozen", False) or GUARD in os.environ:
         return None
-    command = [sys.executable, "-m", PROBE, identity]
-    # The child process runs in this package's folder, and so imports this package.
-    root, environment = Path(__file__).parents[2], {**os.environ, GUARD: "1"}
+    folder, environment = Path(__file__).parents[1], {**os.environ, GUARD: "1"}
+    command = [sys.executable, "-c", _START, str(folder), PROBE, identity]
     try:
+        # The child process runs beside the package, as the modules of another folder could hide those that it imports.
         process = subprocess.run(
-            command, cwd=root, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False
+            command, cwd=folder.parent, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False
         )
     except subprocess.TimeoutExpired as late:
         return judge((late.stdout or b"").decode(errors="replace"), None)

@@ -51,15 +51,10 @@ def test_what_a_child_shows(output: str, code: int | None, reason: str | None, c
             raise verdict
 
 
-def test_a_good_compiler_passes(queue: cl.CommandQueue) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "clsparse_py._device.probe", programs.identity(queue.device)],
-        capture_output=True,
-        check=True,
-        timeout=120,
-    )
-    assert ended.stdout.decode().split() == [trial.BEGINS, trial.GOOD]
-    assert ended.stderr == b""
+def test_a_good_compiler_passes(queue: cl.CommandQueue, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "clsparse_py")
+    assert trial._run_child(programs.identity(queue.device)) is None
+    assert rf"ended with 0: b'{trial.BEGINS}\n{trial.GOOD} \n'b''" in caplog.text
 
 
 def test_another_device_is_no_verdict() -> None:
