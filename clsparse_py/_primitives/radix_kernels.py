@@ -323,24 +323,16 @@ class RadixChunkCount(_OfPositions):
 @kernel
 @dataclass(frozen=True)
 class RadixChunkStarts(_OfPositions):
-    """Parameters of ``templates/primitives/radix_chunk_starts.mako``.
-
-    Attributes
-    ----------
-    step : str
-        "sum" or "scan".
-    """
+    """Parameters of ``templates/primitives/radix_chunk_starts.mako``."""
 
     template = "primitives/radix_chunk_starts"
-    variants: ClassVar[Variants] = {"": {"work_group": 1, "step": "sum"}, "scan": {"work_group": 1, "step": "scan"}}
-
-    step: str
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
     @property
     @override
     def name(self) -> str:
-        """The kernel's name: template, step ("sum" or "scan"), type of positions, and work-group size."""
-        return f"radix_chunk_starts_{self.step}_{self.index}_wg{self.work_group}"
+        """The kernel's name: template, type of positions, and work-group size."""
+        return f"radix_chunk_starts_{self.index}_wg{self.work_group}"
 
 
 @kernel

@@ -256,8 +256,7 @@ def _build_chunked(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtyp
     """Build the kernels of a radix sort's pass by chunks, as on CPU devices; return a function that enqueues these kernels."""
     group, word = shape.work_group, radix_pass.word
     count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
-    sum_ranges, _ = chain.build(RadixChunkStarts(group, name_of(index), "sum"))
-    scan, _ = chain.build(RadixChunkStarts(group, name_of(index), "scan"))
+    starts, _ = chain.build(RadixChunkStarts(group, name_of(index)))
     tells = radix_pass.pointers is not None and not radix_pass.first
     scattered = name_of(radix_pass.sorted.dtype), radix_pass.source, radix_pass.last, radix_pass.value_bytes, radix_pass.positions
     is_far = radix_pass.bits >= Thresholds.of(chain.device).far_bits
@@ -280,12 +279,12 @@ def _build_chunked(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtyp
             np.uint64(radix_pass.flip),
         )
         chain.launch(count, groups, *common, radix_pass.words, counts)
-        range_groups = -(-ranges // group)
-        chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
         # In a radix sort's first pass keys are digits: the scan of digit counts writes the pointers to the keys' first entries.
         from_pointers = radix_pass.first and radix_pass.pointers is not None
         key_ends = np.uint64(radix_pass.n_keys if from_pointers else 0), radix_pass.pointers if from_pointers else sums
-        chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *key_ends)
+        for scans in (0, 1):
+            of_digits = n_chunks, bits, np.uint64(ranges), counts, sums, *key_ends, np.uint32(scans)
+            chain.launch(starts, -(-ranges // group), *of_digits)
         arguments = radix_pass._replace(pointers=radix_pass.pointers if tells else None).arguments(lower=True)
         chain.launch(scatter, groups, *common, radix_pass.words, counts, *arguments)
 

@@ -369,7 +369,7 @@ def add_up(chain: Chain, source: cl_array.Array, n: int) -> int:
     """Return the sum, in 64 bits, of the first ``n`` (at least 1) integers of an array's buffer, after waiting for the device."""
     types = name_of(source.dtype), "int64"
     if chain.device.lanes_are_loops:
-        built, record = chain.build(ScanChunks(1, *types, chain.device.portability.at_most(1), False, "sums", True))
+        built, record = chain.build(ScanChunks(1, *types, chain.device.portability.at_most(1), False, "sums", False))
         n_sums = count_chunks(chain.device, n)
         partial_sums = chain.scratch(n_sums, np.int64)
         chain.launch(built, -(-n_sums // record.work_group), *map(np.uint64, (n, n, n_sums)), source, partial_sums)

@@ -124,9 +124,8 @@ def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -
     bits = min(max(bits, column_bits - MAX_LOW), column_bits)
     low = column_bits - bits
     word = "uint32" if low + row_bits <= 32 else "uint64"
-    count, _ = chain.build(RadixChunkCount(1, index, index))
-    sums_of, _ = chain.build(RadixChunkStarts(1, index, "sum"))
-    scan, _ = chain.build(RadixChunkStarts(1, index, "scan"))
+    count, _ = chain.build(RadixChunkCount(1, index, f"u{index}"))
+    starts, _ = chain.build(RadixChunkStarts(1, index))
     scatter, _ = chain.build(
         RadixChunkScatter(1, index, index, word, "rows", False, to_values.dtype.itemsize, positions, False, highest=True)
     )
@@ -140,10 +139,10 @@ def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -
     words, in_buckets = chain.scratch(n, np.dtype(word)), chain.scratch(n, to_values.dtype)
     of_columns = chain.scratch(1 << column_bits, indices.dtype)
     common = np.uint64(n), np.uint64(per_chunk), np.uint64(chunks), np.uint32(low), np.uint32(bits), np.uint64(0)
-    scanned = np.uint64(chunks), np.uint32(bits), np.uint64(ranges), counts, sums
+    scanned = np.uint64(chunks), np.uint32(bits), np.uint64(ranges), counts, sums, np.uint64(1 << bits), bounds
     chain.launch(count, chunks, *common, indices, counts)
-    chain.launch(sums_of, ranges, *scanned)
-    chain.launch(scan, ranges, *scanned, np.uint64(1 << bits), bounds)
+    for scans in (0, 1):
+        chain.launch(starts, ranges, *scanned, np.uint32(scans))
     making = np.uint32(row_bits), np.int64(shape[0]), indptr
     chain.launch(scatter, chunks, *common, indices, counts, *making, *task.value_arguments, words, in_buckets)
     buckets = (shape[1] - 1 >> low) + 1
