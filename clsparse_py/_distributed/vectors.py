@@ -163,10 +163,14 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     def _read_operand(self, other: Any) -> Any:
         """Return this rank's entries of an operand that is a vector over ranks, or the scalar; else NotImplemented."""
+        if np.bool_ in (self.dtype, getattr(other, "dtype", None)):
+            raise TypeError("vectors of booleans have no arithmetic; use astype")
         if isinstance(other, vector):
             self._require_alike(other)
             return other.own
-        return other if np.isscalar(other) or (isinstance(other, np.ndarray) and other.ndim == 0) else NotImplemented
+        if isinstance(other, np.ndarray) and other.ndim == 0:
+            return other[()]
+        return other if np.isscalar(other) else NotImplemented
 
     def _require_alike(self, other: vector) -> None:
         """Raise a ValueError if the other vector has another shape or division than this vector."""
@@ -179,10 +183,10 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._combine(other, operator.sub)
+        return self._combine(other, _subtract)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._combine(other, operator.sub, reflected=True)
+        return self._combine(other, _subtract, reflected=True)
 
     def __mul__(self, other: Any) -> Any:
         return self._combine(other, operator.mul)
@@ -212,7 +216,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._in_place(other, operator.iadd)  # type: ignore[no-any-return]
 
     def __isub__(self, other: Any) -> Self:
-        return self._in_place(other, operator.isub)  # type: ignore[no-any-return]
+        return self._in_place(other, _subtract_in_place)  # type: ignore[no-any-return]
 
     def __imul__(self, other: Any) -> Self:
         return self._in_place(other, operator.imul)  # type: ignore[no-any-return]
@@ -272,7 +276,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             share = getattr(cl_array, name)(self.own, other.own).get()
         else:
             share = by_numpy(self.own.get(), other.own.get())
-        return self.comm.sum(np.asarray(share, dtype), f"{name}({describe(self, other)})")[()]
+        return self.comm.sum(np.asarray(share, dtype), f"{name}({describe(self, other)})").astype(dtype)[()]
 
     @collective
     def sum(self) -> Any:
@@ -319,6 +323,24 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     def allgather(self) -> np.ndarray[Any, Any]:
         """Return the whole vector as a NumPy array on every rank."""
         return np.concatenate(self.comm.allgather(self.own.get(), f"allgather({describe(self)})"))
+
+
+def _subtract(a: Any, b: Any) -> Any:
+    """Return ``a - b`` of device arrays and numbers; unsigned as ``a + (-b)``, as PyOpenCL would multiply b by -1."""
+    if isinstance(b, cl_array.Array) and b.dtype.kind == "u":
+        dtype = np.result_type(a.dtype if isinstance(a, cl_array.Array) else a, b.dtype)
+        if dtype.kind == "u":
+            return a + -b.astype(dtype)
+    return a - b
+
+
+def _subtract_in_place(a: cl_array.Array, b: Any) -> Any:
+    """Subtract an array or a number from a device array in place, as `_subtract` does, and return the array."""
+    if isinstance(b, cl_array.Array) and a.dtype.kind == b.dtype.kind == "u":
+        a += -b.astype(a.dtype)
+    else:
+        a -= b
+    return a
 
 
 def _describe_step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool = False) -> str:

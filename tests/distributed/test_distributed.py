@@ -477,6 +477,17 @@ def test_vectors_are_numpys(queue: cl.CommandQueue) -> None:
         assert (u.dot(v), u.sum(), u.norm(), u.norm(1), u.norm(np.inf)) == (
             (x + y) @ y, (x + y).sum(), pytest.approx(np.linalg.norm(x + y)), abs(x + y).sum(), abs(x + y).max(),
         )  # fmt: skip
+        p, q = np.array([1, 250, 3, 4, 7], np.uint8), np.array([2, 249, 255, 4, 9], np.uint16)
+        of_p, of_q, once = team.vector(p, cuts), team.vector(q, cuts), team.vector(p, cuts)
+        once -= of_p + 3
+        for result, wanted in (
+            (of_p - of_q, p - q), (of_q - of_p, q - p), (2 - of_p, 2 - p), (of_p - 2, p - 2), (once, p - (p + 3)),
+            (of_p / np.array(2.0), p / 2), (of_p.dot(of_p), p.dot(p)),
+        ):  # fmt: skip
+            assert result.dtype == wanted.dtype
+            assert ((result if wanted.ndim == 0 else result.allgather()) == wanted).all()
+        with pytest.raises(TypeError, match="vectors of booleans"):
+            of_p.astype(bool) + of_p
         z = team.vector(x + 1j * y, cuts)
         assert z.vdot(z) == np.vdot(x + 1j * y, x + 1j * y)
         with pytest.raises(ValueError, match="divided alike"):
