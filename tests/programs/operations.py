@@ -887,22 +887,42 @@ def _segments(d: Draw) -> Step:
     )
 
 
-@operation("ranks", 0.3)
+@operation("ranks", 0.5)
 def _ranks(d: Draw) -> Step:
-    A = d.matrix(kinds="f", formats=("csr",))
+    A = d.matrix(formats=("csr",))
     m, n = d.shape(A)
     # Ranks are threads, which queues without order do not bear on Intel's runtime: quirk 14.
-    if not m * n or max(m, n) > 300 or "unordered" in d.block.queues:
+    if max(m, n) > 300 or "unordered" in d.block.queues:
         raise SkipError
-    if d.chance(0.5):
-        B = d.matrix((n, None), kinds="f", formats=("csr",))
-        if max(d.shape(B)) > 300 or not d.shape(B)[1]:
+    size = int(d.one([1, 2, 3, 5]))
+    queues = f"[{', '.join((['q', 'q2'] * size)[:size])}]"
+    cuts = [0, *np.sort(d.rng.integers(0, m + 1, size - 1)).tolist(), m]
+    what, own = d.one(["A @ B", "A @ x", "A.T @ x", "A + B", "A.T", "diagonal"]), f"team.csr_array({A}.get(), division={cuts})"
+    if what == "A @ B":
+        B = d.matrix((n, None), formats=("csr",))
+        if max(d.shape(B)) > 300:
             raise SkipError
-        text = f"sp.csr_array(by_ranks([q, q2], lambda team: multiply_again(team, {A}.get(), {B}.get())), queue=q)"
+        text = f"sp.csr_array(by_ranks({queues}, lambda team: multiply_again(team, {A}.get(), {B}.get())), queue=q)"
         return Step("a team's A @ B", text, f"{A} @ {B}", **sums_of_products(d, A))
-    x = d.array((n,), dtype=d.values[A].dtype.name, on_device=False)
-    text = f"by_ranks([q, q2], lambda team: (team.csr_array({A}.get()) @ {x}))"
-    return Step("a team's A @ x", text, f"{A} @ {x}", grade="product", terms=n)
+    if what in ("A @ x", "A.T @ x"):
+        columns, view = (n, "") if what == "A @ x" else (m, ".T")
+        x = d.array((columns,) if d.chance(0.5) else (columns, d.one([1, 3])), on_device=False)
+        text = f"by_ranks({queues}, lambda team: {own}{view} @ {x})"
+        return Step("a team's A @ x", text, f"{A}{view}.tocsr() @ {x}", grade="product", terms=columns)
+    if what == "A + B":
+        B, sign = d.matrix((m, n), formats=("csr",)), d.one("+-")
+        if sign == "-" and d.values[A].dtype.kind == d.values[B].dtype.kind == "b":
+            raise SkipError
+        text = f"{own} {sign} team.csr_array({B}.get(), division={cuts})"
+        text = f"sp.csr_array(by_ranks({queues}, lambda team: {text}), queue=q)"
+        return Step("a team's A + B", text, f"{A} {sign} {B}", magnitude=f"{A} + {B}", grade="sum", terms=4, stored=False)
+    if what == "A.T":
+        text = f"sp.csr_array(by_ranks({queues}, lambda team: {own}.T.tocsr()), queue=q)"
+        return Step("a team's A.T", text, f"{A}.T.tocsr()")
+    k = int(d.one([0, 1, -2, 400]))
+    return Step(
+        "a team's diagonal", f"by_ranks({queues}, lambda team: {own}.diagonal({k}))", f"{A}.diagonal({k})", grade="sum", terms=4
+    )
 
 
 def systems_over_ranks(d: Draw, solve: str, *, laplacian: bool) -> Step:
