@@ -242,6 +242,10 @@ class Communicator(abc.ABC):
                     message = f"{name}: is {first} on rank 0 and {value} on rank {rank}; it must be one for all"
                     raise mark_as_agreed(ValueError(message))
 
+    def shares_ranks(self, other: Communicator) -> bool:
+        """Return whether another communicator connects the same ranks. Not collective."""
+        return self is other
+
     def _require_root(self, root: Any) -> None:
         """Raise a ValueError if ``root`` is no rank's number."""
         if root not in range(self.size):

@@ -192,6 +192,13 @@ class MpiCommunicator(Communicator):
             on_host.Free()
         return self._place.queue
 
+    @override
+    def shares_ranks(self, other: Communicator) -> bool:
+        """Return whether another communicator connects the same ranks, in the same order."""
+        if not isinstance(other, MpiCommunicator):
+            return False
+        return self._mpi.Comm.Compare(self._source, other._source) in (self._mpi.IDENT, self._mpi.CONGRUENT)
+
     # ---- waits
 
     def until(self, done: Callable[[], bool]) -> None:

@@ -17,7 +17,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.plans import SpgemmPlan, TransposePlan, have_one_structure
-from clsparse_py._distributed.shared import Distributed, describe
+from clsparse_py._distributed.shared import Distributed, describe, require_same_ranks
 from clsparse_py._distributed.systems import DividedOperator, require_square, take_own_part
 from clsparse_py._distributed.vectors import compute_norm_share, vector
 from clsparse_py._distributed.whole_levels import Gathering, max_whole_rows
@@ -295,6 +295,7 @@ def _check_values(A: csr_array, values: Any) -> csr_array:
     """
     if not isinstance(values, type(A)):
         raise TypeError(f"values: must be a matrix over the same ranks, is {type(values).__name__}")
+    require_same_ranks("values", values, A.comm)
     if np.result_type(values.dtype, A.dtype) != A.dtype:
         raise TypeError(f"values: must have A's dtype, {A.dtype}, has {values.dtype}")
     matrix = _check_finest(values) if (values.rows, values.columns) == (A.rows, A.columns) else values

@@ -14,7 +14,7 @@ from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.products import require_fitting
-from clsparse_py._distributed.shared import Distributed, describe
+from clsparse_py._distributed.shared import Distributed, describe, require_same_ranks
 from clsparse_py._distributed.structures import Product, gather_values, number_entries
 from clsparse_py._ground.errors import class_of
 from clsparse_py._ground.records import SetOnce
@@ -172,6 +172,7 @@ def _require_structure(name: str, matrix: Any, A: csr_array) -> None:
     """
     if not isinstance(matrix, type(A)):
         raise TypeError(f"{name}: must be a matrix over the same ranks, is {type(matrix).__name__}")
+    require_same_ranks(name, matrix, A.comm)
     if matrix.dtype != A.dtype:
         raise TypeError(f"{name}: must have the dtype that the plan was made with, {A.dtype}, has {matrix.dtype}")
     if not have_one_structure(matrix, A):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clsparse_py._distributed.shared import describe, extend_history
+from clsparse_py._distributed.shared import describe, extend_history, require_same_ranks
 from clsparse_py._distributed.structures import Product, renumber, without_unused
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def multiply_matrices(A: csr_array, B: csr_array) -> csr_array:
 
 
 def require_fitting(A: csr_array, B: csr_array) -> None:
-    """Raise a ValueError if B's rows are divided otherwise than A's columns."""
+    """Raise a ValueError if B is over other ranks, or its rows are divided otherwise than A's columns."""
+    require_same_ranks("B", B, A.comm)
     if A.columns != B.rows:
         raise ValueError(f"B: its rows must be divided as A's columns, {A.columns}, are as {B.rows}")
 
@@ -70,8 +71,9 @@ def combine_entries(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]
     Raises
     ------
     ValueError
-        A and B differ in their shapes or divisions.
+        A and B differ in their ranks, shapes or divisions.
     """
+    require_same_ranks("B", B, A.comm)
     if A.shape != B.shape:
         raise ValueError(f"inconsistent shapes: {A.shape} and {B.shape}")
     for name, of_A, of_B in (("rows", A.rows, B.rows), ("columns", A.columns, B.columns)):

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._precision.arithmetic import name_of
 
-__all__ = ["Distributed", "OverRanks", "collective", "describe", "extend_history", "spell"]
+__all__ = ["Distributed", "OverRanks", "collective", "describe", "extend_history", "require_same_ranks", "spell"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -53,6 +53,12 @@ def extend_history(step: str, *operands: Distributed) -> str:
 def spell(number: Any) -> str:
     """Return the text of a Python or NumPy scalar as a Python number, so that equal numbers have equal texts."""
     return repr(number.item() if hasattr(number, "item") else number)
+
+
+def require_same_ranks(name: str, operand: Distributed, comm: Communicator) -> None:
+    """Raise a ValueError, whose message has the name, if an operand is over other ranks than those of a communicator."""
+    if not comm.shares_ranks(operand.comm):
+        raise ValueError(f"{name}: is over the ranks of another team or communicator")
 
 
 def describe(*operands: Any) -> str:

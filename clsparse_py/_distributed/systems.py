@@ -14,8 +14,8 @@ from typing_extensions import override
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
 from clsparse_py._distributed.division import Division
-from clsparse_py._distributed.shared import Distributed, collective, describe
-from clsparse_py._distributed.vectors import multiply, own_entries, require_context, vector
+from clsparse_py._distributed.shared import Distributed, collective, describe, require_same_ranks
+from clsparse_py._distributed.vectors import multiply, own_entries, require_operand, vector
 from clsparse_py._ground.errors import class_of
 from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.order import note_written
@@ -102,7 +102,7 @@ def take_own_part(name: str, values: Any, A: Any) -> Any:
     """
     division, comm = A.rows, A.comm
     if isinstance(values, vector | cl_array.Array):
-        require_context(name, values.own if isinstance(values, vector) else values, A.queue)
+        require_operand(name, values, A)
     if isinstance(values, vector):
         return own_entries(name, values, division)
     on_device = isinstance(values, cl_array.Array)
@@ -216,6 +216,8 @@ class DividedProblem(Problem):
 
     def _check_preconditioner(self, M: Any) -> Any:
         """Return the user's preconditioner M, checked to be divided among ranks as the matrix A."""
+        if isinstance(M, Distributed):
+            require_same_ranks("M", M, self.comm)
         if isinstance(M, Divided):
             if not getattr(M, "rows", None) == getattr(M, "columns", None) == self.division:
                 raise ValueError(f"M: must be divided as A is, {self.division}")

@@ -219,7 +219,7 @@ class Team:
         self.close()
 
     def __del__(self) -> None:
-        for tasks in self._tasks:
+        for tasks in vars(self).get("_tasks", ()):  # none of a team that could not be made
             tasks.put(None)
 
 

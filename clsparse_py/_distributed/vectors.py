@@ -16,14 +16,14 @@ from clsparse_py._arrays.base import SparseArray
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division, by_rows, require_division
 from clsparse_py._distributed.redivision import move_entries
-from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history, spell
+from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history, require_same_ranks, spell
 from clsparse_py._ground.errors import class_of
 from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.placement import value_dtype
 from clsparse_py._operations.indexing.positions import contiguous
 from clsparse_py._run.transfer import contexts_match, copy_to_device
 
-__all__ = ["compute_norm_share", "multiply", "on_device", "own_entries", "require_context", "vector"]
+__all__ = ["compute_norm_share", "multiply", "on_device", "own_entries", "require_operand", "vector"]
 
 
 class vector(Distributed):  # noqa: N801 - as the arrays' names
@@ -173,7 +173,8 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return other if np.isscalar(other) else NotImplemented
 
     def _require_alike(self, other: vector) -> None:
-        """Raise a ValueError if the other vector has another shape or division than this vector."""
+        """Raise a ValueError if the other vector has another shape or division than this vector, or is over other ranks."""
+        require_same_ranks("vector", other, self.comm)
         if other.division != self.division or other.own.shape != self.own.shape:
             raise ValueError(f"vectors must be divided alike, are of shapes {self.shape} and {other.shape}: {other.division}")
 
@@ -413,14 +414,14 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
     """
     rank, queue = A.comm.rank, A.queue
     if isinstance(other, vector):
-        require_context("x", other.own, queue)
+        require_operand("x", other, A)
         product = vector.over(times(own_entries("x", other, of_x)), A.comm, of_y)
         product.history = extend_history("@", A, other)
         return product
     if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
         return NotImplemented
     if isinstance(other, cl_array.Array):
-        require_context("x", other, queue)
+        require_operand("x", other, A)
         _require_length(other, of_x.length(rank), f"this rank's part of x, as A is {A.shape[0]} x {A.shape[1]}")
         return times(other)
     dense = np.asarray(other)
@@ -431,9 +432,11 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
     return product.allgather()
 
 
-def require_context(name: str, own: cl_array.Array, queue: cl.CommandQueue) -> None:
-    """Raise a ValueError, whose message has the name, if a rank's entries live in another context than its part of A."""
-    if not contexts_match(own, queue.context):
+def require_operand(name: str, x: vector | cl_array.Array, A: Any) -> None:
+    """Raise a ValueError, whose message has the name, if a vector is over other ranks than A, or in another context than A."""
+    if isinstance(x, vector):
+        require_same_ranks(name, x, A.comm)
+    if not contexts_match(x.own if isinstance(x, vector) else x, A.queue.context):
         raise ValueError(f"{name}: lives in another context than A")
 
 

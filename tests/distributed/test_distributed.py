@@ -426,6 +426,30 @@ def test_wrong_operands_are_errors_on_all_ranks(queue: cl.CommandQueue) -> None:
             np.dot(x, x)
 
 
+@pytest.mark.any_platform
+def test_operands_over_the_ranks_of_another_team_are_refused(queue: cl.CommandQueue) -> None:
+    S, b = matrix(6, np.float32) + 9 * scipy.sparse.eye_array(6, dtype=np.float32, format="csr"), np.ones(6, np.float32)
+    with team_on(queue, 2) as team, team_on(queue, 2) as other_team:
+        A, x = team.csr_array(S), team.vector(b)
+        B, y = other_team.csr_array(S), other_team.vector(b)
+        plan = team.run(distributed.spgemm_plan, A, A)
+        for name, call in (
+            ("B", lambda: A @ B),
+            ("B", lambda: A - B),
+            ("B", lambda: plan(A, B)),
+            ("x", lambda: A @ y),
+            ("x", lambda: A.T @ y),
+            ("vector", lambda: x + y),
+            ("vector", lambda: x.dot(y)),
+            ("b", lambda: team.run(clsparse_py.linalg.cg, A, y)),
+            ("M", lambda: team.run(lambda A, M: clsparse_py.linalg.cg(A, b, M=M), A, B)),
+            ("values", lambda: team.run(clsparse_py.amg.smoothed_aggregation_solver, A).refresh(B)),
+        ):
+            with pytest.raises(ValueError, match=f"{name}: is over the ranks of another team"):
+                call()
+        np.testing.assert_allclose((A @ x).gather(), S @ b)
+
+
 def test_devices_of_two_platforms_are_refused() -> None:
     results = {device.platform.name: device for device in clsparse_py.devices()}
     if len(results) < 2:
