@@ -73,8 +73,8 @@ def plainly(device: Device) -> Device:
 
 def explain_plain(*named: str) -> str:
     """Return the reason for plain kernels, for explanations; they take the place of what was ``named``, unless that is "auto"."""
-    given = [name for name in named if name != "auto"]
-    return f"plain kernels, in place of {' and '.join(given)}" if given else "plain kernels"
+    given = " and ".join(name for name in named if name != "auto")
+    return f"plain kernels, in place of {given}" if given else "plain kernels"
 
 
 def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]], Callable[P, T]]:

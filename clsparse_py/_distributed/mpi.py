@@ -195,9 +195,8 @@ class MpiCommunicator(Communicator):
     @override
     def shares_ranks(self, other: Communicator) -> bool:
         """Return whether another communicator connects the same ranks, in the same order."""
-        if not isinstance(other, MpiCommunicator):
-            return False
-        return self._mpi.Comm.Compare(self._source, other._source) in (self._mpi.IDENT, self._mpi.CONGRUENT)
+        alike = self._mpi.IDENT, self._mpi.CONGRUENT
+        return isinstance(other, MpiCommunicator) and self._mpi.Comm.Compare(self._source, other._source) in alike
 
     # ---- waits
 

@@ -217,7 +217,9 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._in_place(other, operator.iadd)  # type: ignore[no-any-return]
 
     def __isub__(self, other: Any) -> Self:
-        return self._in_place(other, _subtract_in_place)  # type: ignore[no-any-return]
+        if isinstance(other, vector) and self.dtype.kind == other.dtype.kind == "u":
+            return self.__iadd__(-other.astype(self.dtype))
+        return self._in_place(other, operator.isub)  # type: ignore[no-any-return]
 
     def __imul__(self, other: Any) -> Self:
         return self._in_place(other, operator.imul)  # type: ignore[no-any-return]
@@ -328,20 +330,10 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
 def _subtract(a: Any, b: Any) -> Any:
     """Return ``a - b`` of device arrays and numbers; unsigned as ``a + (-b)``, as PyOpenCL would multiply b by -1."""
-    if isinstance(b, cl_array.Array) and b.dtype.kind == "u":
-        dtype = np.result_type(a.dtype if isinstance(a, cl_array.Array) else a, b.dtype)
-        if dtype.kind == "u":
-            return a + -b.astype(dtype)
-    return a - b
-
-
-def _subtract_in_place(a: cl_array.Array, b: Any) -> Any:
-    """Subtract an array or a number from a device array in place, as `_subtract` does, and return the array."""
-    if isinstance(b, cl_array.Array) and a.dtype.kind == b.dtype.kind == "u":
-        a += -b.astype(a.dtype)
-    else:
-        a -= b
-    return a
+    if not isinstance(b, cl_array.Array):
+        return a - b
+    dtype = np.result_type(a.dtype if isinstance(a, cl_array.Array) else a, b.dtype)
+    return a + -b.astype(dtype) if dtype.kind == "u" else a - b
 
 
 def _describe_step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool = False) -> str:

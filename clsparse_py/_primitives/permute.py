@@ -16,15 +16,9 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, get_recording, run
 
 __all__ = [
-    "PERMUTE",
-    "Moving",
-    "enqueue_add_at",
-    "enqueue_invert",
-    "enqueue_number",
-    "enqueue_permute",
-    "enqueue_permute_two",
+    "PERMUTE", "Moving", "enqueue_add_at", "enqueue_invert", "enqueue_number", "enqueue_permute", "enqueue_permute_two",
     "record_permute",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,11 +73,7 @@ NUMBER = declare_loop(
 
 #: The kernel that inverts a permutation: ``out[permutation[k]] = k``.
 INVERT = declare_loop(
-    "primitives/invert",
-    "out[permutation[k]] = k; the inverse of a permutation.",
-    "const I *permutation, I *out",
-    "out[permutation[k]] = (I)k;",
-    counter="k",
+    "primitives/invert", "out[permutation[k]] = k.", "const I *permutation, I *out", "out[permutation[k]] = (I)k;", counter="k"
 )
 
 
@@ -138,7 +128,7 @@ def enqueue_number(chain: Chain, out: cl_array.Array, lowest: int = 0, work_grou
 
 def enqueue_invert(chain: Chain, permutation: cl_array.Array, out: cl_array.Array, work_group: int | None = None) -> None:
     """Enqueue ``out[permutation[k]] = k`` for all entries of a permutation, of out's dtype; both arrays begin their buffers."""
-    run(chain, _enqueue_invert, (permutation, out), out.size, work_group)
+    enqueue_loop(chain, INVERT, out.size, (name_of(out.dtype),), permutation, out, work_group=work_group)
 
 
 def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
@@ -188,11 +178,6 @@ def _enqueue_permute_two(
 def _enqueue_number(chain: Chain, out: cl_array.Array, n: int, lowest: int, work_group: int | None) -> None:
     """Enqueue the numbering of an array's entries, ``out[k] = lowest + k``, in the form that `recording.run` takes."""
     enqueue_loop(chain, NUMBER, n, (name_of(out.dtype),), np.uint64(lowest), out, work_group=work_group)
-
-
-def _enqueue_invert(chain: Chain, permutation: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None) -> None:
-    """Enqueue the inversion of a permutation, ``out[permutation[k]] = k``, in the form that `recording.run` takes."""
-    enqueue_loop(chain, INVERT, n, (name_of(out.dtype),), permutation, out, work_group=work_group)
 
 
 def _enqueue_add_at(
