@@ -504,7 +504,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             return float(np.sqrt(self.comm.sum(sum(compute_norm_share(data, 2) for data in parts), note)))
         sizes = abs(self.mapped(make_canonical, make_canonical))
         if ord == 1:
-            ones = on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.dtype))
+            ones = on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.sum().dtype))
             return float((sizes.T @ vector.over(ones, self.comm, self.rows)).norm(np.inf))
         sums = sizes.local.sum(axis=1) + sizes.remote.sum(axis=1)
         return float(self.comm.max(np.float64(sums.max(initial=0)), note))

@@ -104,6 +104,9 @@ def test_transposed_products_diagonals_and_norms_are_scipys(queue: cl.CommandQue
             for ord_ in ("fro", 1, np.inf) if S.nnz else ():
                 assert A.norm(ord_) == pytest.approx(scipy.sparse.linalg.norm(S, ord_))
                 assert A.T.norm(ord_) == pytest.approx(scipy.sparse.linalg.norm(S.T, ord_))
+        for S in scipy.sparse.csr_array(np.ones((40, 3), bool)), scipy.sparse.csr_array(np.full((40, 3), 100, np.int8)):
+            for ord_ in (1, np.inf):  # sums that the dtype does not hold
+                assert team.csr_array(S).norm(ord_) == scipy.sparse.linalg.norm(S, ord_)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "c16", "?"])
