@@ -50,9 +50,7 @@ Result        deterministic: a work-item subtracts its entries of a row in their
 #define N_STATES 4
 ${define_words(word, parts, item_bytes)}\
 % if inverts:
-// Magnitudes between which a number and its inverse are normal.
-#define LEAST ${"0x1p-1000" if parts * 8 == item_bytes else "0x1p-120f"}
-#define GREATEST ${"0x1p1000" if parts * 8 == item_bytes else "0x1p120f"}
+${define_limits(parts * 8 == item_bytes)}\
 % endif
 
 <%def name="define_words(word, parts, item_bytes)">\
@@ -69,6 +67,11 @@ ${define_words(word, parts, item_bytes)}\
 #define STORE(to, word) (*(to) = KEEP(word))
 #define NONE 1
 % endif
+</%def>\
+<%def name="define_limits(is_double)">\
+// Magnitudes between which a number and its inverse are normal.
+#define LEAST ${"0x1p-1000" if is_double else "0x1p-120f"}
+#define GREATEST ${"0x1p1000" if is_double else "0x1p120f"}
 </%def>\
 <%def name="load_entries(prefix)">\
 % for slot in slots:

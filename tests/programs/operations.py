@@ -699,11 +699,15 @@ def _residues(d: Draw) -> Step:
 # Systems and graphs.
 def well_posed(d: Draw, n: int, dtype: str) -> str:
     """Return a new diagonally dominant matrix."""
-    from tests.programs.program import Input
-
     row, col = d.structure(n, n)
     off = row != col
-    row, col = row[off], col[off]
+    return _dominant(d, row[off], col[off], n, dtype)
+
+
+def _dominant(d: Draw, row: np.ndarray, col: np.ndarray, n: int, dtype: str) -> str:
+    """Return a new diagonally dominant matrix with given entries beside its diagonal."""
+    from tests.programs.program import Input
+
     values = d.rng.integers(-2, 3, row.size).astype(float)
     total = np.bincount(row, np.abs(values), n) + np.bincount(col, np.abs(values), n) + 1
     arrays = (
@@ -717,10 +721,23 @@ def well_posed(d: Draw, n: int, dtype: str) -> str:
     return d.add(Input(d.one(["csr", "csc"]), "parts", (n, n), arrays, d.block.index))
 
 
+def _stencil(d: Draw, dtype: str) -> str:
+    """Return a new diagonally dominant matrix of a stencil on a grid, of which points may be missing."""
+    extents = np.array([d.one([1, 2, 9]), d.one([3, 7, 20]), d.one([5, 8, 30])])
+    n, most, missing = int(extents.prod()), d.one([1, 3]), d.one([0, 0, 0.3])
+    offsets = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij")).reshape(3, 1, -1)
+    offsets = offsets[..., (np.abs(offsets).sum(axis=(0, 1)) <= most) & offsets.any(axis=(0, 1))]
+    others = np.stack(np.unravel_index(np.arange(n), extents))[..., None] + offsets
+    there = (others >= 0) & (others < extents[:, None, None])
+    row, k = np.nonzero(there.all(axis=0) & (d.rng.random(there.shape[1:]) >= missing))
+    return _dominant(d, row, np.ravel_multi_index(tuple(others[:, row, k]), tuple(extents)), n, dtype)
+
+
 @operation("triangular systems", 3)
 def _triangular(d: Draw) -> Step:
-    n = max(d.size(), 1)
-    A = well_posed(d, n, d.dtype("fc"))
+    is_stencil = d.chance(0.3)
+    A = _stencil(d, d.dtype("fc")) if is_stencil else well_posed(d, max(d.size(), 1), d.dtype("fc"))
+    n = d.values[A].shape[0]
     if not d.values[A].dtype.kind == "f" and d.chance(0.5):
         raise SkipError
     b = d.array((n,) if d.chance(0.6) else (n, d.one([3, 17])), kinds="ifc", small=True)

@@ -79,6 +79,10 @@ THRESHOLDS = {
         "columns_at_once": (1, 2),
         "supernode_rows": (1, 2, 3),
         "min_continued": (0, 1),
+        "min_tiled": (1,),
+        "max_tiled_at_once": (1, 1 << 40),
+        "max_tiled_points": (16,),
+        "tiles_per_unit tiles_per_unit_in_space": (1, 2),
     },
     "krylov": {"work_group": (32,), "together_at_once": (3,)},
 }

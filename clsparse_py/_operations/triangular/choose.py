@@ -9,12 +9,13 @@ from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device, describe
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
+from clsparse_py._operations.triangular.grids import Grid
 
 __all__ = ["METHODS", "Thresholds", "choose_method", "work_group_of_tasks"]
 
 #: Names of the methods for triangular systems: one work-item solves row by row; one launch solves each row once the unknowns that
-#: it needs are known; work-items solve level set by level set.
-METHODS = ("serial", "sync-free", "levels")
+#: it needs are known; work-items solve level set by level set; they solve tiles of a grid.
+METHODS = ("serial", "sync-free", "levels", "tiles")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +44,30 @@ class Thresholds(thresholds.Thresholds):
     levels_ahead: int = number(16, "level sets", least=1)
     #: Most work-groups of the method "sync-free" to a compute unit: more would hinder each other by looking for unknowns.
     max_groups_per_unit: int = number(8, "work-groups", least=1)
+    #: Fewest rows of a grid that is solved by tiles.
+    min_tiled: int = number(1 << 14, "rows", on_cores=1 << 16)
+    #: Most points of a stencil, beside the row's own, whose grid is solved by tiles.
+    max_tiled_points: int = number(8, "points", on_cores=16, most=16)
+    #: Most unknowns that do not depend on each other, in the mean and for all right-hand sides, for tiles to be faster than rows.
+    max_tiled_at_once: int = number(1 << 15, "unknowns", on_cores=1 << 62)
+    #: Most work-groups to a compute unit of a launch that solves tiles of a plane: more would hinder each other by looking for
+    #: unknowns.
+    tiles_per_unit: int = number(2, "work-groups", least=1)
+    #: The same for tiles in space.
+    tiles_per_unit_in_space: int = number(3, "work-groups", least=1)
 
 
-def choose_method(queue: cl.CommandQueue, structure: Structure) -> str:
-    """Return the name of the method for a triangular structure on a queue's device: one of `METHODS`."""
+def choose_method(queue: cl.CommandQueue, structure: Structure, grid: Grid | None = None, columns: int = 1) -> str:
+    """Return the name of the method for a triangular structure on a queue's device: one of `METHODS`.
+
+    With ``grid``, the structure is a stencil on it, and can be solved by tiles. There are ``columns`` right-hand sides.
+    """
     device = describe(queue.device)
     limits = Thresholds.of(device)
+    if grid is not None and grid.n >= limits.min_tiled and device.compute_units > 1:
+        at_once = grid.n * columns // grid.n_levels
+        if at_once <= limits.max_tiled_at_once and len(grid.stencil.offsets) <= limits.max_tiled_points:
+            return "tiles"
     if structure.shape[0] <= limits.max_serial and device.compute_units <= limits.max_serial_units:
         return "serial"
     # On CPU devices a launch waits whenever the system takes a core away, and level sets are faster.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from typing_extensions import override
+from typing_extensions import Self, override
 
 from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfNumbers, OfStructure
+from clsparse_py._operations.triangular.grids import MAX_POINTS, Stencil, TileShape
 
 __all__ = [
     "Ends",
@@ -22,15 +24,20 @@ __all__ = [
     "RowKeys",
     "Solve",
     "State",
+    "StencilMasks",
     "SupernodePlaces",
     "Supernodes",
     "SyncFree",
     "SyncFreeLevels",
+    "Tiles",
     "work_group_of",
 ]
 
 #: Most work-items of a work-group in the kernels for triangular systems on devices other than CPUs.
 _WORK_GROUP = 256
+#: Stencils of example records: five points in a plane, and nine.
+_FIVE_POINTS = Stencil(((0, -1, 0), (-1, 0, 0)))
+_NINE_POINTS = Stencil(((-1, -1, 0), (0, -1, 0), (1, -1, 0), (-1, 0, 0)))
 
 
 class State(NamedTuple):
@@ -113,7 +120,15 @@ class Ends(OfStructure):
     template = "triangular/ends"
     variants: ClassVar[Variants] = {"": {"upper": False}, "upper": {"upper": True}}
 
+    #: Number of rows whose distances are told, and of the entries of such a row at most.
+    N_SAMPLES, MAX_ENTRIES = 64, MAX_POINTS + 1
+
     upper: bool
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the fields, and the numbers of samples and of their entries."""
+        return {**super().arguments(), "n_samples": self.N_SAMPLES, "max_entries": self.MAX_ENTRIES}
 
 
 @kernel
@@ -129,6 +144,8 @@ class Solve(OfNumbers):
         Whether each row stores its diagonal entry once, as its last entry (upper: its first), and no entry beyond the diagonal.
     width : int
         Columns of b, side by side, that a work-item solves row by row; 0: work-items solve rows, level by level.
+    tiled : bool
+        Whether a work-item solves the rows of a tile alone, and the tiles of a launch need none of each other.
     """
 
     template = "triangular/solve"
@@ -138,12 +155,20 @@ class Solve(OfNumbers):
         "end": {"upper": False, "unit": False, "diagonal_at_end": True, "width": 0},
         "serial": {"upper": True, "unit": False, "diagonal_at_end": True, "width": 1, "work_group": 1},
         "columns": {"upper": False, "unit": False, "diagonal_at_end": False, "width": 8, "work_group": 1},
+        "tiled": {"upper": True, "unit": False, "diagonal_at_end": True, "width": 1, "work_group": 1, "tiled": True},
     }
 
     upper: bool
     unit: bool
     diagonal_at_end: bool
     width: int
+    tiled: bool = False
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the fields, and what kind of numbers the values are."""
+        dtype = np.dtype(self.dtype)
+        return {**super().arguments(), "is_complex": dtype.kind == "c", "is_double": dtype.itemsize == 8}
 
 
 def _describe_words(dtype: str) -> Mapping[str, object]:
@@ -203,6 +228,87 @@ class SyncFreeLevels(OfStructure):
 
     upper: bool
     with_supernodes: bool
+
+
+@kernel
+@dataclass(frozen=True)
+class StencilMasks(OfStructure):
+    """Parameters of ``templates/triangular/stencil_masks.mako``.
+
+    Attributes
+    ----------
+    upper : bool
+        Whether the matrix is upper triangular.
+    stencil : Stencil
+        The stencil of the rows.
+    """
+
+    template = "triangular/stencil_masks"
+    variants: ClassVar[Variants] = {
+        "": {"upper": False, "stencil": _FIVE_POINTS},
+        "upper": {"upper": True, "stencil": _NINE_POINTS},
+    }
+
+    upper: bool
+    stencil: Stencil
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the fields, and the stencil's offsets."""
+        return {**super().arguments(), "stencil": self.stencil.offsets}
+
+
+@kernel
+@dataclass(frozen=True)
+class Tiles(OfNumbers):
+    """Parameters of ``templates/triangular/tiles.mako``.
+
+    Attributes
+    ----------
+    upper, unit : bool
+        As of `Solve`.
+    stencil : Stencil
+        The stencil of the rows.
+    tile : TileShape
+        The extents of a tile: a solver, the first work-items, to each of its lines; the other work-items fetch.
+    """
+
+    template = "triangular/tiles"
+    variants: ClassVar[Variants] = {
+        "": {"upper": False, "unit": False, "stencil": _FIVE_POINTS, "tile": TileShape((8, 8, 1))},
+        "unit": {"upper": True, "unit": True, "stencil": _NINE_POINTS, "tile": TileShape((4, 8, 1))},
+    }
+
+    upper: bool
+    unit: bool
+    stencil: Stencil
+    tile: TileShape
+
+    @property
+    def n_solvers(self) -> int:
+        """The number of work-items that solve, one to a line of a tile."""
+        return self.tile.extents[1] * self.tile.extents[2]
+
+    @property
+    def n_local_bytes(self) -> int:
+        """An upper bound for the local memory of a work-group: the entries of a tile, and the unknowns that it has and needs."""
+        tile, item_bytes = self.tile.extents, np.dtype(self.dtype).itemsize
+        reach = [max(sides) for sides in zip(*(map(abs, offset) for offset in self.stencil.skewed), strict=True)]
+        points, cells = math.prod(tile), (tile[0] + reach[0] + 1) * (tile[1] + reach[1]) * (tile[2] + reach[2]) + 2
+        n_bytes: int = points * ((len(self.stencil.offsets) + 2) * item_bytes + 4) + cells * item_bytes + 64
+        return n_bytes
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the record of at most the given work-group size; None if that leaves nobody to fetch unknowns."""
+        return super().within(work_group, lane_width) if work_group > self.n_solvers else None
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        """Return the template's arguments by name: the fields, and the unsigned words that a value consists of."""
+        is_complex = np.dtype(self.dtype).kind == "c"
+        own = {"offsets": self.stencil.skewed, "skew": self.stencil.skew, "tile": self.tile.extents, "lines": self.n_solvers}
+        return {**super().arguments(), **own, "is_complex": is_complex, **_describe_words(self.dtype)}
 
 
 @kernel

@@ -1,7 +1,8 @@
-"""Solve a triangular system by the method of its structure: `serial`, `sync-free` or `levels`."""
+"""Solve a triangular system by the method of its structure: `serial`, `sync-free`, `levels` or `tiles`."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -14,9 +15,11 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate, layout
 from clsparse_py._operations.triangular.choose import Thresholds, choose_method, work_group_of_tasks
+from clsparse_py._operations.triangular.grids import Grid
 from clsparse_py._operations.triangular.kernels import Solve, State, SupernodePlaces, SyncFree, work_group_of
 from clsparse_py._operations.triangular.level_sets import LevelSets, get_level_sets
 from clsparse_py._operations.triangular.supernodes import GROUPS, Triangle, inspect_triangle
+from clsparse_py._operations.triangular.tiles import TileSet, choose_kernel, choose_tile, make_tiles
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
@@ -71,24 +74,26 @@ class Solver:
     Attributes
     ----------
     method : str
-        "serial", "sync-free" or "levels".
+        "serial", "sync-free", "levels" or "tiles".
     diagonal_at_end : bool
         Whether each row ends (upper: begins) with its diagonal entry, and has none beyond it.
     levels : LevelSets or None
         Of the methods `sync-free` and `levels`.
+    tiles : TileSet or None
+        Of the method `tiles`.
     """
 
     def __init__(
         self, queue: cl.CommandQueue, structure: Structure, dtype: np.dtype[Any], upper: bool, unit: bool, method: str
     ) -> None:
         chain = Chain(queue)
-        self.method = method
         # Arrays that are kept belong to the structure's queue, so that they keep no other queue and its memory.
         self._queue = structure.queue
-        triangle = structure.get_plan((Triangle, upper), lambda: inspect_triangle(self._queue, structure, upper))
+        triangle = get_triangle(structure, upper)
+        self.method = method
         self.diagonal_at_end = triangle.diagonal_at_end
         self._supernodes = triangle.supernodes if method == "sync-free" else None
-        levels: LevelSets | None = None if method == "serial" else get_level_sets(structure, upper, self._supernodes)
+        levels: LevelSets | None = None if method in ("serial", "tiles") else get_level_sets(structure, upper, self._supernodes)
         self.levels = levels
         self._fields = name_of(structure.indptr.dtype), dtype.name, upper, unit, self.diagonal_at_end
         self._indptr, self._indices = structure.indptr, structure.indices
@@ -98,13 +103,39 @@ class Solver:
         self._kernels: dict[int, Built] = {}
         # The kind of the last call of `solve`, its recorded commands, and the form of x.
         self._recorded: tuple[Hashable, Recording, tuple[Any, ...]] | None = None
-        if levels is not None and method == "sync-free":
+        self.tiles: TileSet | None = None
+        self._waiting: Built | None = None
+        if method == "tiles":
+            if triangle.grid is None:
+                raise ValueError("method: 'tiles' needs a stencil on a grid, and A has other entries")
+            self._grid = triangle.grid
+            self._prepare_tiles(chain, structure, triangle.grid.grid)
+        elif levels is not None and method == "sync-free":
             self._sync_free = chain.build(SyncFree(work_group_of_tasks(chain.device), *self._fields, triangle.rows))[0]
             self._n_places = levels.rows * triangle.rows
             self._places = structure.get_plan((_find_places, upper), lambda: _find_places(structure, levels, triangle, upper))
             self._get_tasks(levels, 0)
         else:
             self._build(chain, 1)
+
+    def _prepare_tiles(self, chain: Chain, structure: Structure, grid: Grid) -> None:
+        """Make the tiles of a grid, and build the kernel of the one launch whose work-groups wait, or of a launch a level."""
+        device, (index, dtype, upper, unit, _) = chain.device, self._fields
+        record = choose_kernel(device, grid, index, dtype, upper=upper, unit=unit)
+        if record is None:
+            self._build(chain, 1)
+            extents = choose_tile(device, grid)
+        else:
+            self._waiting = chain.build(record)[0]
+            extents = record.tile.extents
+        self.tiles = structure.get_plan((TileSet, upper, extents), lambda: make_tiles(structure.queue, grid, extents))
+
+    @property
+    def launches(self) -> int:
+        """The number of launches of a solution with one right-hand side."""
+        if self.tiles is not None and self._waiting is None:
+            return len(self.tiles.starts) - 1
+        return len(self.levels.launches) if self.levels is not None and self.method == "levels" else 1
 
     def _get_tasks(self, levels: LevelSets, column_shift: int) -> Tasks:
         """Return the tasks of the method "sync-free" for teams that solve 2^column_shift columns; the first call makes them."""
@@ -115,11 +146,12 @@ class Solver:
         return tasks
 
     def _build(self, chain: Chain, width: int) -> Built:
-        """Return the kernel of the method: "levels", or "serial" with ``width`` right-hand sides to a work-item."""
+        """Return the kernel of the method: "levels", or "serial" or "tiles" with ``width`` right-hand sides to a work-item."""
         built = self._kernels.get(width)
         if built is None:
             work_group = work_group_of(chain.device)
-            record = Solve(work_group if self.levels else 1, *self._fields, 0 if self.levels else width)
+            is_tiled = self.method == "tiles"
+            record = Solve(work_group if self.levels else 1, *self._fields, 0 if self.levels else width, is_tiled)
             built = self._kernels[width] = chain.build(record)[0]
         return built
 
@@ -147,13 +179,27 @@ class Solver:
         """
         if self.levels is not None and self.method == "sync-free":
             return self._enqueue_tasks(chain, self.levels, values, b, x)
+        if self.tiles is not None and self._waiting is not None:
+            return self._enqueue_waiting(chain, self._waiting, self.tiles, values, b, x)
         state = chain.scratch(len(State._fields), np.int32)
         if is_noted:
             chain.fill(state, 0, len(State._fields))
         steps = np.int64(b.begin), np.int64(b.row_step), np.int64(b.column_step)
         structure, vectors = (self._indptr, self._indices), (values, b.values, *steps, x, state)
         n, columns = self._indptr.dtype.type(self._indptr.size - 1), np.uint64(b.columns)
-        if self.levels is None:
+        if self.tiles is not None:
+            grid = self._grid.grid
+            sides = map(np.int32, (grid.n, grid.nx, grid.plane, *self.tiles.extents, *grid.stencil.skew))
+            numbers = *sides, self.tiles.bounds
+            groups = b.columns // _WIDTH
+            for first, last in itertools.pairwise(self.tiles.starts.tolist()):
+                for width, count, begin in ((_WIDTH, groups, 0), (1, b.columns % _WIDTH, groups * _WIDTH)):
+                    if count:
+                        of_columns = np.uint32(first), np.uint32(count), columns, np.uint64(begin)
+                        chain.launch(
+                            self._build(chain, width), (last - first) * count, *numbers, *of_columns, *structure, *vectors
+                        )
+        elif self.levels is None:
             groups = b.columns // _WIDTH
             if groups:
                 chain.launch(self._build(chain, _WIDTH), groups, n, columns, np.uint64(0), *structure, *vectors)
@@ -188,9 +234,41 @@ class Solver:
             run(chain, _enqueue_sync_free, arrays, self._sync_free, sizes, column_shift, first, width, *b[1:])
         return state
 
+    def _enqueue_waiting(
+        self, chain: Chain, built: Built, tiles: TileSet, values: cl_array.Array, b: RightSide, x: cl_array.Array
+    ) -> cl_array.Array:
+        """Enqueue a solution by the method "tiles" in one launch, whose work-groups wait for each other; return the `State`."""
+        limits, grid = Thresholds.of(chain.device), self._grid.grid
+        per_unit = limits.tiles_per_unit_in_space if grid.extents[2] > 1 else limits.tiles_per_unit
+        most_groups, of_column = chain.device.compute_units * per_unit, grid.n * x.dtype.itemsize
+        most = max(min((2**31 - 1 - most_groups) // tiles.count, chain.device.max_allocation // of_column), 1)
+        n_words = len(State._fields) + min(b.columns, most) * of_column // 4
+        state = chain.scratch(n_words, np.int32)
+        arrays = tiles.bounds, self._indptr, self._grid.masks, values, b.values, x, state
+        for first in range(0, b.columns, most):
+            width = min(most, b.columns - first)
+            # Columns that share the entries of a tile, as far as others keep all work-groups busy.
+            at_once = max(width * tiles.count // ((len(tiles.starts) - 1) * most_groups), 1)
+            groups = min(tiles.count * (-(-width // at_once)), most_groups)
+            sizes = tiles.count, groups, limits.max_polls, n_words, at_once
+            run(chain, _enqueue_tiles, arrays, built, sizes, (grid.n, grid.nx, grid.plane), first, width, *b[1:])
+        return state
+
+
+def get_triangle(structure: Structure, upper: bool) -> Triangle:
+    """Return what the rows of a triangular structure are, which keeps it; the first call waits for the device."""
+    return structure.get_plan((Triangle, upper), lambda: inspect_triangle(structure.queue, structure, upper))
+
 
 def get_solver(
-    queue: cl.CommandQueue, structure: Structure, dtype: np.dtype[Any], *, upper: bool, unit: bool, method: str = "auto"
+    queue: cl.CommandQueue,
+    structure: Structure,
+    dtype: np.dtype[Any],
+    *,
+    upper: bool,
+    unit: bool,
+    method: str = "auto",
+    columns: int = 1,
 ) -> Solver:
     """Return the solver of triangular systems that a structure keeps; the first call builds it.
 
@@ -204,16 +282,21 @@ def get_solver(
         Of the values, b and x.
     upper, unit : bool
         Whether the triangle is upper, and whether its diagonal is 1, whatever is stored.
-    method : {"auto", "serial", "sync-free", "levels"}
+    method : {"auto", "serial", "sync-free", "levels", "tiles"}
         "auto" chooses by the profile of the device.
+    columns : int
+        The number of right-hand sides, by which "auto" chooses, too.
 
     Raises
     ------
     BuildError
         The kernel is refused.
+    ValueError
+        The method is "tiles", and the structure is no stencil on a grid.
     """
     if method == "auto":
-        method = choose_method(queue, structure)
+        rows = get_triangle(structure, upper).grid
+        method = choose_method(queue, structure, None if rows is None else rows.grid, columns)
     key = Solver, dtype, upper, unit, method
     return structure.get_plan(key, lambda: Solver(queue, structure, dtype, upper, unit, method))
 
@@ -245,6 +328,33 @@ def _enqueue_sync_free(
     structure = (order, indptr) if indices_or_supernodes is None else (order, indptr, indices_or_supernodes)
     vectors = values, b, *map(np.int64, steps), x, state
     chain.launch(built, groups, *numbers, np.int32(groups), bounds, *structure, places, *vectors)
+
+
+def _enqueue_tiles(
+    chain: Chain,
+    bounds: cl_array.Array,
+    indptr: cl_array.Array,
+    masks: cl_array.Array,
+    values: cl_array.Array,
+    b: cl_array.Array,
+    x: cl_array.Array,
+    state: cl_array.Array,
+    built: Built,
+    sizes: tuple[int, int, int, int, int],
+    grid: tuple[int, int, int],
+    first: int,
+    width: int,
+    columns: int,
+    *steps: int,
+) -> None:
+    """Enqueue a solution by the method "tiles" for ``width`` right-hand sides from ``first`` on, to be recorded."""
+    tiles, groups, max_polls, n_words, at_once = sizes
+    # Of several launches each notes a zero on the diagonal.
+    chain.fill(state, 0, n_words)
+    of_columns = np.uint32(width), np.uint32(at_once)
+    numbers = np.uint32(tiles), *of_columns, np.uint64(columns), np.uint64(first), np.uint32(max_polls), np.int32(groups)
+    structure = *map(np.int32, grid), bounds, indptr, masks
+    chain.launch(built, groups, *numbers, *structure, values, b, *map(np.int64, steps), x, state)
 
 
 def _make_tasks(queue: cl.CommandQueue, levels: LevelSets, teams: int) -> Tasks:

@@ -35,7 +35,7 @@ __all__ = ["Explanation", "TriangularPlan", "make_plan", "triangular_plan"]
 _log = logging.getLogger(__name__)
 
 #: Names of methods for triangular systems: see `METHODS`; "auto": as the device's profile chooses.
-_Method = Literal["auto", "serial", "sync-free", "levels"]
+_Method = Literal["auto", "serial", "sync-free", "levels", "tiles"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Explanation(Shown):
     Attributes
     ----------
     method : str
-        One of "serial", "sync-free", "levels".
+        One of "serial", "sync-free", "levels", "tiles".
     verdicts : tuple of (str, str, str)
         A method, whether it was taken, and why.
     rows, launches : int
@@ -114,30 +114,35 @@ class TriangularPlan(SetOnce):
 
     _repr_html_ = plan_as_html
 
-    def _solver(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Solver:
-        """Return the solver that enqueues the launches for the plan's triangle, for values and vectors of a dtype, on a queue."""
-        structure = self._rows.structure
-        return get_solver(queue, structure, dtype, upper=self._upper, unit=self.unit_diagonal, method=self._method)
+    def _solver(self, queue: cl.CommandQueue, dtype: np.dtype[Any], columns: int = 1) -> Solver:
+        """Return the solver that enqueues the launches for the plan's triangle and right-hand sides of a dtype, on a queue."""
+        options: dict[str, Any] = {"upper": self._upper, "unit": self.unit_diagonal, "method": self._method, "columns": columns}
+        return get_solver(queue, self._rows.structure, dtype, **options)
 
     def explain(self) -> Explanation:
         """Return which method solves the triangular systems, and why."""
         solver = self._solver(self.queue, dtype_of_solution(self._rows, self._rows, self.queue))
-        levels, launches = solver.levels, 1
+        levels = solver.levels
         why = {
             "serial": "one work-item solves row by row",
             "sync-free": "work-items solve each row as soon as the unknowns that it needs are known",
             "levels": "needs launches or barriers between level sets",
+            "tiles": "needs a stencil on a grid",
         }
+        tiles = solver.tiles
+        if tiles is not None:
+            extents, count = " x ".join(map(str, tiles.extents)), len(tiles.starts) - 1
+            why["tiles"] = f"{tiles.count} tiles of {extents} points, in {count} levels"
         if levels is not None:
             widest = max((widest for *_, widest in levels.launches), default=0)
             kind = "rows" if levels.rows == self.shape[0] else "supernodes"
             sets = f"{levels.count} level sets, of at most {widest} {kind}"
             if solver.method == "levels":
-                launches, why["levels"] = len(levels.launches), sets
+                why["levels"] = sets
             else:
                 why["sync-free"] += f"; {sets}"
         verdicts = tuple((name, "yes" if name == solver.method else "no", why[name]) for name in METHODS)
-        return Explanation(solver.method, verdicts, self.shape[0], launches)
+        return Explanation(solver.method, verdicts, self.shape[0], solver.launches)
 
     def check(self) -> None:
         """Wait for the calls with device arrays so far, and raise a `LinAlgError` if the diagonal of their values had a zero.
@@ -156,7 +161,7 @@ class TriangularPlan(SetOnce):
         """Raise a `LinAlgError` if a solution noted a zero on the diagonal; else note that the values have none."""
         state = State(*read())
         if state.starved:
-            _log.warning("triangular systems: a launch of the method sync-free gave up waiting; one work-group solved all rows")
+            _log.warning("triangular systems: a launch gave up waiting; one work-group solved all rows")
         if state.singular:
             diagonal: Any = rows.diagonal()  # type: ignore[attr-defined] # rows are a csr_array
             zeros = np.flatnonzero(diagonal == 0)
@@ -201,7 +206,7 @@ class TriangularPlan(SetOnce):
         # The structure, which keeps the analysis, stays the same.
         source, rows = rows, rows if rows.dtype == dtype else rows.with_values(convert(queue, "A", rows.data, dtype))
         side = _right_side(queue, right, dtype)
-        solver = self._solver(queue, dtype)
+        solver = self._solver(queue, dtype, side.columns)
         # A look at the diagonal costs a solution that waits nothing.
         is_unknown = not self.unit_diagonal and (not on_the_device or source.data is not self._regular)
         if on_the_device and not is_unknown:
@@ -288,9 +293,10 @@ def triangular_plan(
         Whether A's diagonal is taken for ones, whatever is stored.
     transposed : bool
         Solve with A's transposed; ``lower`` describes A.
-    method : {"auto", "serial", "sync-free", "levels"}
+    method : {"auto", "serial", "sync-free", "levels", "tiles"}
         "serial": one work-item solves row by row. "sync-free": one launch, in which each row is solved as soon as the unknowns
-        that it needs are known. "levels": level set by level set. "auto" chooses by the profile of the device.
+        that it needs are known. "levels": level set by level set. "tiles": box by box, for a stencil on a grid. "auto" chooses by
+        the profile of the device.
 
     Returns
     -------
@@ -302,7 +308,7 @@ def triangular_plan(
     ------
     ValueError, TypeError
         A is not square or no sparse array, or ``method`` has another value; or it is "sync-free" on a device whose
-        `forward_progress` is false.
+        `forward_progress` is false, or "tiles" and A is no stencil on a grid.
 
     Notes
     -----
