@@ -92,7 +92,10 @@ Result        deterministic: an unknown's entries are subtracted in their order
                 const T solution = ${"sum" if unit else "quotient(sum, diagonal)"};
 % endif
                 const ${words} bits = as_${words}(solution);
-                STORE(cells + (is_ready ? own_cells + at : NOWHERE) * ${parts}, bits);
+                // No branch parts the solvers: what is not known stays 0.
+% for part, word_of in enumerate(['bits'] if parts == 1 else ['bits.x', 'bits.y']):
+                cells[(own_cells + at) * ${parts} + ${part}] = is_ready ? KEEP(${word_of}) : 0;
+% endfor
                 if (is_ready && (line_is_needed || at >= ${tx - hx}))
                     STORE(known + ((ulong)(origin + at) * width + column_here) * ${parts}, bits);
                 at += is_ready;
@@ -131,9 +134,8 @@ ${flags.define_limits(parts * 8 == item_bytes)}\
 #define DIVIDES (1u << 31)
 // All unknowns of a tile are known after so many turns, if those of other tiles are: each turn solves at least a diagonal plane.
 #define N_TURNS ${tx + ty + tz}
-// Cells: of a point that is not there, known to be finite; for what is not known yet.
+// The cell of points that are not there, known to be finite.
 #define NO_POINT ${n_cells}
-#define NOWHERE ${n_cells + 1}
 #define N_NEEDED ${len(needed)}
 constant char4 NEEDED[] = {${", ".join(f"({x}, {y}, {z}, 0)".replace("(", "(char4)(", 1) for x, y, z in needed)}};
 
@@ -158,7 +160,7 @@ void ${name}(
     local T diagonals[${points}];
 % endif
     local uint present[${points}];
-    volatile local ${word} cells[${(n_cells + 2) * parts}];
+    volatile local ${word} cells[${(n_cells + 1) * parts}];
     if (me == 0) {
         gave_up = 0;
         next = atomic_inc(state + TICKET);
@@ -221,7 +223,8 @@ void ${name}(
 %     endif
 % endif
                 present[i${u}] = mask;
-            }
+            } else if (i${u} < ${points})
+                present[i${u}] = 0;
 % endfor
         }
 % endfor
@@ -244,7 +247,7 @@ void ${name}(
                         rights[i] = b[b_begin + row * b_row + (long)column * b_column];
                 }
             }
-            for (int i = me; i < ${(n_cells + 2) * parts}; i += ${work_group})
+            for (int i = me; i < ${(n_cells + 1) * parts}; i += ${work_group})
                 cells[i] = i >= ${n_cells * parts};
             barrier(CLK_LOCAL_MEM_FENCE);
             int at = has_line ? max(-skipped, 0) : 0;

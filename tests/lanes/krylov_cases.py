@@ -117,6 +117,16 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
             plan = linalg.triangular_plan(csr_array(part, queue=queue), lower=lower, method="sync-free")
             assert "supernodes" in str(plan.explain())
             np.testing.assert_allclose(part @ plan(B), B, atol=1e-2)
+    # Tiles of a plane, level by level or in one launch.
+    line = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(9, 9))
+    grid = scipy.sparse.csr_array(scipy.sparse.kronsum(line, line)).astype(dtype)
+    for lower, (forward_progress, max_polls) in itertools.product((True, False), ((False, 0), (True, 0), (True, 1 << 12))):
+        part, B = (scipy.sparse.tril if lower else scipy.sparse.triu)(grid).tocsr(), np.outer(np.arange(81), [1, 2]).astype(dtype)
+        numbers, local_memory = suppose(Thresholds, max_polls=max_polls), 5 << 10
+        fields = {"type": kind, "compute_units": 2, "forward_progress": forward_progress, "local_memory": local_memory}
+        with describe_as(**fields), patch.object(Thresholds, "of", numbers):
+            plan = linalg.triangular_plan(csr_array(part, queue=queue), lower=lower, method="tiles")
+            np.testing.assert_allclose(part @ plan(B), B, atol=1e-2)
     with describe_as(type=kind, compute_units=2), patch("clsparse_py._operations.triangular.level_sets._WIDE", 0):
         by_colours: dict[str, Any] = {"ordering": "multicolour", "solve": "isai"}
         for solver, M in (

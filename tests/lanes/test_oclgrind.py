@@ -23,7 +23,7 @@ BY_DESIGN = re.compile(
     r"Write-write data race at global memory in triangular_sync_free_\w+: (STORE\(own_known|x\[\(ulong\)row)"
     r"|Read-write data race at (global memory in "
     r"((aggregation_advance_\w+_step|preconditioning_colour)_\w+: .*\bstate\[|spmv_find_patterns_\w+: .*\bslots\b)"
-    r"|\w+ memory in triangular_(sync_free|factor_\w+_sync_free)\w*: )"
+    r"|\w+ memory in triangular_(sync_free|tiles|factor_\w+_sync_free)\w*: )"
 )
 
 
