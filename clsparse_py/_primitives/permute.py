@@ -128,7 +128,7 @@ def enqueue_number(chain: Chain, out: cl_array.Array, lowest: int = 0, work_grou
 
 def enqueue_invert(chain: Chain, permutation: cl_array.Array, out: cl_array.Array, work_group: int | None = None) -> None:
     """Enqueue ``out[permutation[k]] = k`` for all entries of a permutation, of out's dtype; both arrays begin their buffers."""
-    enqueue_loop(chain, INVERT, out.size, (name_of(out.dtype),), permutation, out, work_group=work_group)
+    enqueue_loop(chain, INVERT, permutation.size, (name_of(out.dtype),), permutation, out, work_group=work_group)
 
 
 def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:

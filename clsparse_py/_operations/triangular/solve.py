@@ -21,8 +21,7 @@ from clsparse_py._operations.triangular.level_sets import LevelSets, get_level_s
 from clsparse_py._operations.triangular.supernodes import GROUPS, Triangle, inspect_triangle
 from clsparse_py._operations.triangular.tiles import TileSet, choose_kernel, choose_tile, make_tiles
 from clsparse_py._precision.arithmetic import name_of
-from clsparse_py._primitives.permute import enqueue_permute
-from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py._primitives.permute import enqueue_invert, enqueue_permute
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, record, run
 from clsparse_py._run.transfer import copy_to_device
@@ -378,9 +377,8 @@ def _find_places(structure: Structure, levels: LevelSets, triangle: Triangle, up
     """Return, for each entry of a matrix, the place of the unknown that its column names, in the order by level."""
     queue, n = structure.queue, structure.shape[0]
     chain = Chain(queue, structure.indices, levels.order)
-    # The place of each row: the order's inverse.
     place_of = chain.scratch(n, np.int32)
-    enqueue_sort_by_key(chain, levels.order, n, n, n_items=n, sorted_items=place_of)
+    enqueue_invert(chain, levels.order, place_of)
     if triangle.supernodes is not None:
         index, place_of_first, place_of = structure.indptr.dtype, place_of, chain.scratch(n, np.int32)
         built, record = chain.build(SupernodePlaces(work_group_of(chain.device), name_of(index), upper, triangle.rows))

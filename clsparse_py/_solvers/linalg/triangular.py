@@ -80,10 +80,11 @@ def spsolve_triangular(
 
     Notes
     -----
-    This is one call of a `triangular_plan`, whose analysis A's structure keeps. CPU devices of few cores solve row by row; GPUs
-    on which work-groups were seen to run on while others wait solve each row as soon as the unknowns that it needs are known
-    (Liu et al., "A synchronization-free algorithm for parallel sparse triangular solves"); other devices by level sets, of rows
-    that do not depend on each other (Anderson and Saad, "Solving sparse triangular linear systems on parallel computers").
+    This is one call of a `triangular_plan`, whose analysis A's structure keeps. Stencils on grids are solved by tiles (Irigoin
+    and Triolet, "Supernode partitioning"). Of other matrices CPU devices of few cores solve row by row; GPUs on which work-groups
+    were seen to run on while others wait solve each row as soon as the unknowns that it needs are known (Liu et al., "A
+    synchronization-free algorithm for parallel sparse triangular solves"); other devices by level sets, of rows that do not
+    depend on each other (Anderson and Saad, "Solving sparse triangular linear systems on parallel computers").
 
     Examples
     --------
