@@ -237,7 +237,7 @@ def _build_tiled(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[
         counts = chain.scratch(tiles + 1 << radix_pass.bits, index)  # the totals of digits stand behind the counts of tiles
         n, n_tiles = np.uint64(radix_pass.n), np.uint64(tiles)
         digit = np.uint32(radix_pass.shift), np.uint64(radix_pass.flip), radix_pass.words, counts
-        sizes = np.uint32(radix_pass.bits), np.uint64(parameters.tile), np.uint32(together), np.uint32(is_few)
+        sizes = np.uint32(radix_pass.bits), np.uint64(parameters.tile), np.uint32(together.bit_length() - 1), np.uint32(is_few)
         room = cl.LocalMemory(4 * together << radix_pass.bits)
         chain.launch(count, -(-tiles // together), n, n_tiles, *sizes, *digit, room)
         if starts is not None:

@@ -4,18 +4,18 @@ The first part of a pass of a radix sort.
 
 Source        Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs" (the radix sort that Dalton
               et al. use)
-Index space   a work-group for each `tiles` adjacent tiles of `size` adjacent entries: their counts leave side by side
+Index space   a work-group for each 2^tile_bits adjacent tiles of `size` adjacent entries: their counts leave side by side
 Inputs        words: keys in any order; the digit is `bits` bits of a word from bit shift on, after the bits of flip are inverted
-Local memory  `tiles * 2 ** bits` counters, an argument
+Local memory  2^(tile_bits + bits) counters, an argument
 Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const ulong n, const ulong n_tiles, const uint bits, const ulong size, const uint tiles, const uint few,
+    const ulong n, const ulong n_tiles, const uint bits, const ulong size, const uint tile_bits, const uint few,
     const uint shift, const ulong flip, global const ${word} *restrict words, global I *restrict counts,
     local uint *restrict digit_counts)
 {
-    const uint me = get_local_id(0), mask = (1u << bits) - 1;
+    const uint me = get_local_id(0), mask = (1u << bits) - 1, tiles = 1u << tile_bits;
     const ${word} flipped = (${word})flip;
     for (uint i = me; i < tiles << bits; i += ${work_group})
         digit_counts[i] = 0;
@@ -38,7 +38,7 @@ void ${name}(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = me; i < tiles << bits; i += ${work_group}) {
-        const uint digit = i / tiles, tile = i % tiles;
+        const uint digit = i >> tile_bits, tile = i & (tiles - 1);
         const ulong to = few ? ((first + tile) << bits) + digit : digit * n_tiles + first + tile;
         if (first + tile < n_tiles)
             counts[to] = digit_counts[(tile << bits) + digit];
