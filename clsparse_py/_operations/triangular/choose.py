@@ -64,7 +64,9 @@ def choose_method(queue: cl.CommandQueue, structure: Structure, grid: Grid | Non
     """
     device = describe(queue.device)
     limits = Thresholds.of(device)
-    if grid is not None and grid.n >= limits.min_tiled and device.compute_units > 1:
+    # Without waiting a work-item solves a tile alone, as a core does.
+    suits = device.compute_units > 1 if device.lanes_are_loops else device.forward_progress
+    if grid is not None and suits and grid.n >= limits.min_tiled:
         at_once = grid.n * columns // grid.n_levels
         if at_once <= limits.max_tiled_at_once and len(grid.stencil.offsets) <= limits.max_tiled_points:
             return "tiles"

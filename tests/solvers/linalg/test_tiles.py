@@ -187,6 +187,20 @@ def test_diagonals_of_all_sizes(
 
 
 @pytest.mark.any_platform
+@pytest.mark.parametrize(("progress", "method"), [(True, "tiles"), (False, "levels")])
+def test_gpus_solve_by_tiles_if_work_groups_may_wait(
+    progress: bool, method: str, queue: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, min_tiled=1, max_polls=3))
+    take_as(type="gpu", max_work_group=256, forward_progress=progress, local_memory=48 << 10, compute_units=2)
+    host = triangle(1200, *entries((30, 40), False), np.float32)
+    plan = linalg.triangular_plan(clsparse_py.csr_array(host, queue=queue))
+    assert plan.explain().method == method
+    b = np.ones(1200, np.float32)
+    np.testing.assert_allclose(host @ plan(b), b, atol=1e-4)
+
+
+@pytest.mark.any_platform
 def test_many_right_hand_sides_in_space_are_solved_by_rows(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = suppose(Thresholds, min_tiled=1, max_tiled_at_once=100, max_tiled_points=16)
     monkeypatch.setattr(Thresholds, "of", limits)
