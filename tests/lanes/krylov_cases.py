@@ -122,9 +122,9 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
     grid = scipy.sparse.csr_array(scipy.sparse.kronsum(line, line)).astype(dtype)
     for lower, (forward_progress, max_polls) in itertools.product((True, False), ((False, 0), (True, 0), (True, 1 << 12))):
         part, B = (scipy.sparse.tril if lower else scipy.sparse.triu)(grid).tocsr(), np.outer(np.arange(81), [1, 2]).astype(dtype)
-        numbers, local_memory = suppose(Thresholds, max_polls=max_polls), 5 << 10
-        fields = {"type": kind, "compute_units": 2, "forward_progress": forward_progress, "local_memory": local_memory}
-        with describe_as(**fields), patch.object(Thresholds, "of", numbers):
+        numbers, local_memory = suppose(Thresholds, max_polls=max_polls), 1300 * dtype.itemsize  # for six points of a line
+        fields = {"type": kind, "compute_units": 2, "preferred_multiple": 32, "local_memory": local_memory}
+        with describe_as(**fields, forward_progress=forward_progress), patch.object(Thresholds, "of", numbers):
             plan = linalg.triangular_plan(csr_array(part, queue=queue), lower=lower, method="tiles")
             np.testing.assert_allclose(part @ plan(B), B, atol=1e-2)
     with describe_as(type=kind, compute_units=2), patch("clsparse_py._operations.triangular.level_sets._WIDE", 0):
