@@ -276,7 +276,7 @@ class Tiles(OfNumbers):
     template = "triangular/tiles"
     variants: ClassVar[Variants] = {
         "": {"upper": False, "unit": False, "stencil": _FIVE_POINTS, "tile": TileShape((8, 8, 1))},
-        "unit": {"upper": True, "unit": True, "stencil": _NINE_POINTS, "tile": TileShape((4, 8, 1))},
+        "unit": {"upper": True, "unit": True, "stencil": _FIVE_POINTS, "tile": TileShape((4, 8, 1))},
     }
 
     upper: bool
