@@ -16,6 +16,7 @@ from clsparse_py._matrix.structure import OfNumbers, OfStructure
 from clsparse_py._operations.triangular.grids import MAX_POINTS, Stencil, TileShape
 
 __all__ = [
+    "GROUPS",
     "Ends",
     "EndsCounts",
     "Factor",
@@ -33,6 +34,8 @@ __all__ = [
     "work_group_of",
 ]
 
+#: Most work-groups to a compute unit of a launch over the rows of a triangular matrix.
+GROUPS = 8
 #: Most work-items of a work-group in the kernels for triangular systems on devices other than CPUs.
 _WORK_GROUP = 256
 #: Stencils of example records: five points in a plane, and nine.

@@ -16,8 +16,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.choose import Thresholds, work_group_of_tasks
-from clsparse_py._operations.triangular.kernels import Levels, LevelsState, RowKeys, SyncFreeLevels, work_group_of
-from clsparse_py._operations.triangular.supernodes import GROUPS
+from clsparse_py._operations.triangular.kernels import GROUPS, Levels, LevelsState, RowKeys, SyncFreeLevels, work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain

@@ -16,9 +16,9 @@ from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate, layout
 from clsparse_py._operations.triangular.choose import Thresholds, choose_method, work_group_of_tasks
 from clsparse_py._operations.triangular.grids import Grid
-from clsparse_py._operations.triangular.kernels import Solve, State, SupernodePlaces, SyncFree, work_group_of
+from clsparse_py._operations.triangular.kernels import GROUPS, Solve, State, SupernodePlaces, SyncFree, work_group_of
 from clsparse_py._operations.triangular.level_sets import LevelSets, get_level_sets
-from clsparse_py._operations.triangular.supernodes import GROUPS, Triangle, inspect_triangle
+from clsparse_py._operations.triangular.supernodes import Triangle, inspect_triangle
 from clsparse_py._operations.triangular.tiles import TileSet, choose_kernel, choose_tile, make_tiles
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.permute import enqueue_invert, enqueue_permute

@@ -1,4 +1,4 @@
-"""What a triangular matrix's rows are: their diagonal entries, supernodes (adjacent rows solved without a wait), its grid."""
+"""Inspection of a triangular matrix: the rows' diagonal entries, supernodes (adjacent rows solved without a wait), the grid."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.choose import Thresholds
-from clsparse_py._operations.triangular.kernels import Ends, EndsCounts, Supernodes, work_group_of
+from clsparse_py._operations.triangular.kernels import GROUPS, Ends, EndsCounts, Supernodes, work_group_of
 from clsparse_py._operations.triangular.tiles import GridRows, inspect_grid
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 
-__all__ = ["GROUPS", "Triangle", "inspect_triangle"]
-
-#: Most work-groups to a compute unit of a launch over the rows of a triangular matrix.
-GROUPS = 8
+__all__ = ["Triangle", "inspect_triangle"]
 
 
 @dataclass(frozen=True)

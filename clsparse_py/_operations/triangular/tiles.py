@@ -13,15 +13,13 @@ from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.grids import Grid, Offset, TileShape, find_grid
-from clsparse_py._operations.triangular.kernels import StencilMasks, Tiles, work_group_of
+from clsparse_py._operations.triangular.kernels import GROUPS, StencilMasks, Tiles, work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["GridRows", "TileSet", "choose_kernel", "choose_tile", "inspect_grid", "make_tiles"]
 
-#: Most work-groups to a compute unit of a launch over the rows of a stencil.
-_GROUPS = 8
 #: Lines of a tile in y and z on a GPU: in a plane as many as a sub-group has work-items, in space 8 x 8.
 _LINES_IN_SPACE = 8
 #: Most points of a line of a tile on a GPU.
@@ -99,7 +97,7 @@ def inspect_grid(
     masks, state = allocate(queue, "points of rows", n, np.dtype(np.uint32)), chain.scratch(1, np.int32)
     chain.fill(state, 0, 1)
     built, record = chain.build(StencilMasks(work_group_of(chain.device), name_of(index), upper, grid.stencil))
-    groups = min(-(-n // record.work_group), chain.device.compute_units * _GROUPS)
+    groups = min(-(-n // record.work_group), chain.device.compute_units * GROUPS)
     chain.launch(built, groups, np.int32(n), np.int32(grid.nx), np.int32(grid.plane), indptr, indices, masks, state)
     chain.finish(masks)
     return None if chain.read(state, 1)[0] else GridRows(grid, masks)
